@@ -1,0 +1,60 @@
+"""Who answers?"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How tokens are drawn. Raises ValueError for settings that no sampler can follow."""
+
+    temperature: float
+    top_p: float  # 1 is off
+    top_k: int  # 0 is off
+    min_p: float  # 0 is off
+    max_tokens: int
+    stop: str | None  # a text that is one token; it ends the completion, as the end-of-sequence token does, and stays in it
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What the engine wrote. The end token is included when finish is "stop"."""
+
+    tokens: list[int]
+    logp: list[float] | None  # log-prob of each token under the sampling distribution; None where it was not asked for
+    finish: Literal["stop", "length"]
+
+
+class Sampler(ABC):
+    """An engine with weights of its own, which start empty or as on disk and follow the policy through `load`."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Builds the engine. Called once, after the process group exists; leaves the caller's RNG state untouched."""
+
+    @abstractmethod
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        """`count` completions of each prompt, in order. Child i of a prompt is drawn with seed + i, so callers space seeds by `count`."""
+
+    @abstractmethod
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        """Log-probs at temperature 1 of tokens[1:], each given those before it; None where the sampler has no model."""
+
+    @abstractmethod
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Takes Hugging Face names and whole tensors, tied aliases included, to the end, and forgets what it cached."""
+
+    def sleep(self) -> None:
+        """Gives memory back while the policy trains."""
+
+    def wake(self) -> None:
+        """Undoes `sleep`, before `load`."""
+
+    def stop(self) -> None:
+        """Ends the engine and its processes."""

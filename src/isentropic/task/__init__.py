@@ -1,0 +1,41 @@
+"""What is asked, and was it answered?"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Split = Literal["train", "test"]
+Status = Literal["right", "wrong", "unparseable", "timeout", "crash"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One question in text, and what an answer to it is checked against."""
+
+    prompt: str
+    reference: Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The reward of one answer, whether it is right, and why it is not."""
+
+    reward: float
+    correct: bool
+    status: Status
+
+
+class Task(ABC):
+    """Problems by position, so that a seed and an index name one; train and test never share any."""
+
+    @abstractmethod
+    def problems(self, split: Split) -> Sequence[Problem]:
+        """Endless tasks have length sys.maxsize and make problem i when it is asked for."""
+
+    @abstractmethod
+    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        """One verdict per text, in order. Never raises for what a model may write."""
+
+    def close(self) -> None:
+        """Ends worker processes, if there are any."""
