@@ -1,0 +1,82 @@
+"""The sampler's life: start, weights after each update, sleep while the policy trains; and an alarm if they disagree."""
+
+from time import perf_counter
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+
+from isentropic.policy.module import PolicyModule
+from isentropic.sampler import Sampler
+from isentropic.tensors import mean_over_ranks
+from isentropic.types import ScoredBatch
+
+
+class SamplerCallback(Callback):
+    """Stops training with RuntimeError when the sampler's log-probs say that it does not hold the policy's weights."""
+
+    def __init__(self, sampler: Sampler, tolerance: float, canary_tokens: int) -> None:
+        self.sampler = sampler
+        self.tolerance = tolerance  # mean |log-prob difference| per token, in nats
+        self.canary_tokens = canary_tokens  # length of the fixed sequence that is scored after each sync
+        self.started = False
+        self.last: list[float] | None = None  # the sampler's scores at the last sync
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.start()
+
+    def on_train_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
+        self.sync(pl_module, moved=False)
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int) -> None:
+        self.sampler.sleep()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: PolicyModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
+        self.compare(pl_module)
+        start = perf_counter()
+        gap = self.sync(pl_module, moved=pl_module.moved)
+        pl_module.log_dict({"sampler/canary_gap": gap, "throughput/sync_seconds": perf_counter() - start})
+
+    def on_validation_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
+        if not self.started:
+            self.start()
+            self.sync(pl_module, moved=False)
+
+    def start(self) -> None:
+        if not self.started:
+            self.sampler.start()
+            self.started = True
+
+    def sync(self, module: PolicyModule, moved: bool) -> float:
+        """Pushes the weights and scores a fixed sequence on both sides."""
+        self.sampler.wake()
+        self.sampler.load(module.weights())
+        tokens = [i % module.vocabulary for i in range(1, self.canary_tokens + 1)]
+        theirs, ours = self.sampler.score(tokens), module.score(tokens)
+        if theirs is None:
+            return 0.0
+        if moved and theirs == self.last:
+            raise RuntimeError(
+                "weights did not arrive: after an update of the policy the sampler scores a fixed sequence exactly as before it"
+            )
+        self.last = theirs
+        gap = sum(abs(a - b) for a, b in zip(theirs, ours, strict=True)) / len(ours)
+        self.check(gap, "a fixed sequence right after the weights were sent")
+        return gap
+
+    def compare(self, module: PolicyModule) -> None:
+        """The rollout's own log-probs against the policy's reading of them, before any update."""
+        batch: ScoredBatch = module.batch
+        known = batch.mask & ~batch.sampler_logp.isnan()
+        difference = (batch.old_logp - batch.sampler_logp.nan_to_num()).abs()
+        gap = mean_over_ranks(difference, known)
+        largest = torch.where(known, difference, 0).max()
+        module.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": largest})
+        self.check(gap, "its own completions; weights, prefix cache, temperature or masks differ")
+
+    def check(self, gap: float, where: str) -> None:
+        if not gap <= self.tolerance:
+            raise RuntimeError(
+                f"sampler and policy disagree by {gap:.4g} nats per token, more than tolerance={self.tolerance}, on {where}"
+            )

@@ -1,0 +1,79 @@
+"""A causal language model as one module: tokens in, log-probs and entropies out; and how it is sharded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from isentropic.policy.logprobs import token_stats
+from isentropic.types import Ids, Mask, PerToken
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Weights are always kept in fp32: in bf16, AdamW at the usual learning rates moves nothing."""
+
+    path: str  # a Hugging Face folder, or a name on the hub
+    compute_dtype: str  # float32 or bfloat16, of matrix products
+    chunk: int  # response tokens whose logits exist at one time
+    activation_checkpointing: bool
+
+    def __post_init__(self) -> None:
+        if self.compute_dtype not in DTYPES:
+            raise ValueError(f"compute_dtype={self.compute_dtype} is not one of {', '.join(DTYPES)}")
+        if self.chunk < 1:
+            raise ValueError(f"chunk={self.chunk} must be at least 1")
+        looks_local = self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
+        if looks_local and not (Path(self.path) / "config.json").is_file():
+            raise ValueError(f"path={self.path} is not a model folder: there is no config.json in it")
+
+
+class LanguageModel(nn.Module):
+    """One forward is one autocast region, so that no cast weight outlives an optimizer step."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        config = AutoConfig.from_pretrained(settings.path)
+        for key in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
+            if getattr(config, key, None) not in (None, 1.0):
+                raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
+        self.lm: PreTrainedModel = AutoModelForCausalLM.from_pretrained(settings.path, dtype=torch.float32)
+        if settings.activation_checkpointing:
+            self.lm.gradient_checkpointing_enable({"use_reentrant": False})
+        self.lm.train()
+
+    def forward(
+        self, tokens: Ids, mask: Mask, width: int, temperature: float, entropy_gradient: bool = False
+    ) -> tuple[PerToken, PerToken]:
+        """Rows start at their first token and are padded on the right, so causality alone hides the padding.
+
+        Only the first `width` columns are read; the mask is false beyond. Returns log-prob and entropy, zero off the mask.
+        """
+        bf16 = self.settings.compute_dtype == "bfloat16"
+        with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):
+            body, head = self.lm.base_model, self.lm.get_output_embeddings()
+            hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
+            return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, entropy_gradient)
+
+    def shard(self, mesh: DeviceMesh) -> None:
+        """FSDP2: each decoder layer, then what is left, in which a tied head and its embedding stay one parameter."""
+        precision = MixedPrecisionPolicy(
+            param_dtype=DTYPES[self.settings.compute_dtype], reduce_dtype=torch.float32, cast_forward_inputs=False
+        )
+        for layer in self.lm.base_model.layers:
+            fully_shard(layer, mesh=mesh, mp_policy=precision)
+        fully_shard(self, mesh=mesh, mp_policy=precision)
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Whole tensors under their Hugging Face names, tied aliases included. Collective: every rank reads to the end."""
+        for name, value in self.lm.state_dict().items():
+            yield name, value.full_tensor() if isinstance(value, DTensor) else value

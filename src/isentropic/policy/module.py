@@ -1,0 +1,203 @@
+"""PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning import LightningModule
+from lightning.pytorch.strategies import ModelParallelStrategy
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from torchmetrics import MetricCollection
+
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.policy.batches import MicroBatch, micro_batches
+from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.tensors import mean_over_ranks, totals, world_size
+from isentropic.types import Credit, Drive, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """AdamW at a constant rate after a linear warm-up."""
+
+    lr: float
+    weight_decay: float
+    beta1: float
+    beta2: float
+    warmup_steps: int  # optimizer steps
+    max_grad_norm: float
+    mini_batch: int  # completions of one optimizer step, over all ranks
+    micro_batch: int  # completions of one forward, on one rank
+    micro_tokens: int | None  # tokens of one forward with their padding, on one rank; null is no limit
+
+    def __post_init__(self) -> None:
+        if self.micro_batch < 1 or self.mini_batch % self.micro_batch:
+            raise ValueError(
+                f"micro_batch={self.micro_batch} does not divide mini_batch={self.mini_batch}; take a divisor of it"
+            )
+        if self.lr <= 0:
+            raise ValueError(f"lr={self.lr} must be above 0")
+
+
+class PolicyModule(LightningModule):
+    """The policy in training. Raises ValueError where sizes do not divide."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        evaluation: MetricCollection,
+        model: ModelSettings,
+        optimization: Optimization,
+        size: int,  # completions of a rollout, over all ranks
+        temperature: float,  # of sampling, and so of every log-prob and entropy here
+        reread: bool,  # credit rules of later optimizer steps see the current policy, for one more forward, not the old one
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        if size % optimization.mini_batch:
+            raise ValueError(
+                f"mini_batch={optimization.mini_batch} does not divide rollout.size={size}; take a divisor of it"
+            )
+        self.algorithm, self.evaluation = algorithm, evaluation
+        self.model, self.optimization = model, optimization
+        self.updates = size // optimization.mini_batch
+        self.temperature, self.reread, self.seed = temperature, reread, seed
+        self.policy: LanguageModel | None = None
+        self.rollouts = 0  # rollout batches learnt from
+        self.moved = False  # whether the last rollout changed the policy
+        self.seen: tuple[ScoredBatch, Credit] | None = None  # the last rollout and its credit, for those who watch
+
+    def configure_model(self) -> None:
+        if self.policy is None:
+            if self.optimization.mini_batch % world_size():
+                raise ValueError(
+                    f"mini_batch={self.optimization.mini_batch} is not a multiple of the {world_size()} ranks it is spread over"
+                )
+            self.policy = LanguageModel(self.model)
+            if isinstance(self.trainer.strategy, ModelParallelStrategy):
+                self.policy.shard(self.device_mesh["data_parallel"])
+
+    def configure_optimizers(self) -> Any:
+        o = self.optimization
+        optimizer = torch.optim.AdamW(
+            self.policy.parameters(), lr=o.lr, weight_decay=o.weight_decay, betas=(o.beta1, o.beta2)
+        )
+        warmup = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (o.warmup_steps + 1)))
+        return [optimizer], [warmup]
+
+    def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
+        torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
+        batch = self.read(rollouts)
+        entropy = mean_over_ranks(batch.old_entropy, batch.mask)
+        progress = self.rollouts / int(self.trainer.num_training_batches)
+        drive = self.algorithm.control.update(Vitals(entropy=entropy, progress=progress))
+        advantages = self.algorithm.advantage(batch)
+        credits, steps = zip(
+            *[
+                self.update(batch[rows], advantages[rows], drive, first=index == 0)
+                for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates))
+            ],
+            strict=True,
+        )
+        self.seen = batch, Credit(torch.cat([c.advantages for c in credits]), torch.cat([c.mask for c in credits]))
+        self.rollouts += 1
+        self.report(batch, entropy, drive, steps)
+
+    def read(self, rollouts: RolloutBatch) -> ScoredBatch:
+        """The rollout as the policy sees it before any update."""
+        stats = self.look(rollouts)
+        return ScoredBatch(**vars(rollouts), old_logp=stats.logp, old_entropy=stats.entropy)
+
+    @torch.no_grad()
+    def look(self, batch: RolloutBatch) -> TokenStats:
+        logp = torch.zeros(batch.mask.shape, device=batch.mask.device)
+        entropy = torch.zeros_like(logp)
+        for micro in self.micro_batches(batch):
+            stats = self.think(batch, micro)
+            if micro.real:
+                logp[micro.rows], entropy[micro.rows] = stats.logp, stats.entropy
+        return TokenStats(logp, entropy)
+
+    def think(self, batch: RolloutBatch, micro: MicroBatch, entropy_gradient: bool = False) -> TokenStats:
+        rows = batch[micro.rows]
+        return TokenStats(*self.policy(rows.tokens, rows.mask, micro.width, self.temperature, entropy_gradient))
+
+    def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
+        return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)
+
+    def update(
+        self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
+    ) -> tuple[Credit, dict[str, Tensor | float]]:
+        """One optimizer step, whatever the number of micro-batches."""
+        current = self.reread and not first and bool(self.algorithm.credit)
+        now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy)
+        credit, metrics = self.algorithm.assign(advantages, now, batch, drive)
+        count = totals(credit.mask)
+        micros = self.micro_batches(batch)
+        for index, micro in enumerate(micros):
+            self.sync_gradients(index == len(micros) - 1)
+            part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
+            stats = self.think(batch, micro, entropy_gradient=bool(self.algorithm.penalty))
+            loss, seen = self.algorithm.loss(stats, batch[micro.rows], part, drive, count)
+            self.manual_backward(loss)
+            metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in seen.items()}
+            metrics["policy/loss"] = metrics.get("policy/loss", 0.0) + loss.detach()
+        return credit, metrics | self.step()
+
+    def sync_gradients(self, last: bool) -> None:
+        if hasattr(self.policy, "set_requires_gradient_sync"):
+            self.policy.set_requires_gradient_sync(last)
+
+    def step(self) -> dict[str, Tensor | float]:
+        """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
+        optimizer = self.optimizers()
+        norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.optimization.max_grad_norm)
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        finite = bool(norm.isfinite())
+        if finite:
+            optimizer.step()
+        self.moved = finite and bool(norm > 0)
+        optimizer.zero_grad()
+        self.lr_schedulers().step()
+        return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
+
+    def report(self, batch: ScoredBatch, entropy: float, drive: Drive, steps: list[dict[str, Tensor | float]]) -> None:
+        """One row of metrics per rollout: the mean over its optimizer steps."""
+        names = {name for step in steps for name in step}
+        means = {name: sum(float(step.get(name, 0.0)) for step in steps) / len(steps) for name in names}
+        means |= {"policy/entropy": entropy, "control/up": drive.up, "control/down": drive.down}
+        self.log_dict(means | describe(batch))
+        self.log("step", float(self.rollouts))
+
+    def validation_step(self, answers: RolloutBatch, batch_idx: int) -> None:
+        self.evaluation.update(answers.correct, answers.group)
+
+    def on_validation_epoch_end(self) -> None:
+        scores = {name: float(value) for name, value in self.evaluation.compute().items()}
+        self.evaluation.reset()
+        self.log_dict({f"eval/{name}": value for name, value in scores.items()})
+        self.log("step", float(self.rollouts))
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["isentropic"] = {
+            "model": self.policy.shape(),
+            "control": self.algorithm.control.state_dict(),
+            "rollouts": self.rollouts,
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
+        self.rollouts = checkpoint["isentropic"]["rollouts"]
+
+    @torch.no_grad()
+    def score(self, tokens: list[int]) -> list[float]:
+        """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
+        ids = torch.tensor([tokens], device=self.device)
+        mask = torch.arange(len(tokens), device=self.device)[None] > 0
+        return self.policy(ids, mask, len(tokens), 1.0)[0][0, 1:].tolist()
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        return self.policy.weights()

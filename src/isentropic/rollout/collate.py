@@ -1,0 +1,50 @@
+"""Completions of many lengths to one rectangle."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from math import nan
+
+import torch
+from torch import Tensor
+
+from isentropic.sampler import Completion
+from isentropic.task import Verdict
+from isentropic.types import RolloutBatch
+
+PAD = 0  # any id does: nothing reads what lies beyond the mask
+
+
+def collate(
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Completion],
+    verdicts: Sequence[Verdict],
+    groups: Sequence[int],
+) -> RolloutBatch:
+    """One row per completion: prompt, completion, padding. Masks follow lengths, never token ids."""
+    rows = [[*p, *c.tokens] for p, c in zip(prompts, completions, strict=True)]
+    width = max(map(len, rows))
+    start = torch.tensor([len(p) for p in prompts])[:, None]
+    stop = torch.tensor([len(r) for r in rows])[:, None]
+    column = torch.arange(width)
+    logps = [[nan] * len(p) + (c.logp or [nan] * len(c.tokens)) for p, c in zip(prompts, completions, strict=True)]
+    return RolloutBatch(
+        tokens=torch.tensor([r + [PAD] * (width - len(r)) for r in rows]),
+        mask=(column >= start) & (column < stop),
+        group=torch.tensor(groups),
+        reward=torch.tensor([v.reward for v in verdicts], dtype=torch.float32),
+        correct=torch.tensor([v.correct for v in verdicts]),
+        truncated=torch.tensor([c.finish == "length" for c in completions]),
+        sampler_logp=torch.tensor([r + [nan] * (width - len(r)) for r in logps]),
+    )
+
+
+def concatenate(batches: Sequence[RolloutBatch]) -> RolloutBatch:
+    width = max(b.tokens.shape[1] for b in batches)
+
+    def join(name: str) -> Tensor:
+        values = [getattr(b, name) for b in batches]
+        if values[0].dim() == 1:
+            return torch.cat(values)
+        return torch.cat([torch.nn.functional.pad(v, (0, width - v.shape[1])) for v in values])
+
+    return RolloutBatch(**{f.name: join(f.name) for f in fields(RolloutBatch)})

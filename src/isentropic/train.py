@@ -1,0 +1,1 @@
+"""Compose, build, fit: `python -m isentropic.train experiment=quickstart`."""
