@@ -8,7 +8,6 @@ from lightning import Callback, LightningModule, Trainer
 from isentropic.policy.module import PolicyModule
 from isentropic.sampler import Sampler
 from isentropic.tensors import mean_over_ranks
-from isentropic.types import ScoredBatch
 
 
 class SamplerCallback(Callback):
@@ -67,7 +66,8 @@ class SamplerCallback(Callback):
 
     def compare(self, module: PolicyModule) -> None:
         """The rollout's own log-probs against the policy's reading of them, before any update."""
-        batch: ScoredBatch = module.batch
+        assert module.seen
+        batch, _ = module.seen
         known = batch.mask & ~batch.sampler_logp.isnan()
         difference = (batch.old_logp - batch.sampler_logp.nan_to_num()).abs()
         gap = mean_over_ranks(difference, known)

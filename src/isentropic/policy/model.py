@@ -11,6 +11,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from isentropic.policy.checkpoints import shape
 from isentropic.policy.logprobs import token_stats
 from isentropic.types import Ids, Mask, PerToken
 
@@ -72,6 +73,9 @@ class LanguageModel(nn.Module):
         for layer in self.lm.base_model.layers:
             fully_shard(layer, mesh=mesh, mp_policy=precision)
         fully_shard(self, mesh=mesh, mp_policy=precision)
+
+    def shape(self) -> dict[str, int | str | None]:
+        return shape(self.lm.config)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Whole tensors under their Hugging Face names, tied aliases included. Collective: every rank reads to the end."""

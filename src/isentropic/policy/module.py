@@ -104,7 +104,7 @@ class PolicyModule(LightningModule):
         )
         self.seen = batch, Credit(torch.cat([c.advantages for c in credits]), torch.cat([c.mask for c in credits]))
         self.rollouts += 1
-        self.report(batch, entropy, drive, steps)
+        self.report(entropy, drive, steps)
 
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update."""
@@ -164,12 +164,14 @@ class PolicyModule(LightningModule):
         self.lr_schedulers().step()
         return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
 
-    def report(self, batch: ScoredBatch, entropy: float, drive: Drive, steps: list[dict[str, Tensor | float]]) -> None:
+    def report(self, entropy: float, drive: Drive, steps: list[dict[str, Tensor | float]]) -> None:
         """One row of metrics per rollout: the mean over its optimizer steps."""
         names = {name for step in steps for name in step}
         means = {name: sum(float(step.get(name, 0.0)) for step in steps) / len(steps) for name in names}
         means |= {"policy/entropy": entropy, "control/up": drive.up, "control/down": drive.down}
-        self.log_dict(means | describe(batch))
+        target = vars(self.algorithm.control).get("target")
+        means |= {} if target is None else {"control/target": target}
+        self.log_dict(means)
         self.log("step", float(self.rollouts))
 
     def validation_step(self, answers: RolloutBatch, batch_idx: int) -> None:
@@ -191,6 +193,10 @@ class PolicyModule(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
         self.rollouts = checkpoint["isentropic"]["rollouts"]
+
+    @property
+    def vocabulary(self) -> int:
+        return self.policy.lm.config.vocab_size
 
     @torch.no_grad()
     def score(self, tokens: list[int]) -> list[float]:

@@ -75,6 +75,11 @@ class RolloutDataModule(LightningDataModule):
     def problems(self, split: Split) -> Sequence[Problem]:
         return self.task.problems(split)
 
+    @property
+    def report(self) -> dict[str, float]:
+        """What the stream saw while it made the last rollout."""
+        return self.stream.report if self.stream else {}
+
     def check_context(self, context: int) -> None:
         """Raises ValueError if one of the first prompts of either split leaves no room for its answer."""
         for split, decoding in (("train", self.decoding), ("test", self.judging.decoding)):
