@@ -5,7 +5,9 @@ logp[b, s] is the log-probability of tokens[b, s] given tokens[b, :s].
 """
 
 from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -17,16 +19,20 @@ PerRow = Float[Tensor, " B"]
 Flag = Bool[Tensor, " B"]
 Group = Int[Tensor, " B"]
 Scalar = Float[Tensor, ""]
+# One value per name. Those of an optimizer step are added up over its micro-batches; the mean over ranks is the value.
 Metrics = dict[str, Scalar | float]
 
 
+@dataclass(frozen=True)
 class Rows:
     """A record of tensors that share their first axis: it is cut and moved as one."""
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: slice | Tensor) -> Self:
+        """The same record of some rows: a slice, indices or a mask of rows."""
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
-    def to(self, device, **kwargs):
+    def to(self, device: torch.device | str, **kwargs: Any) -> Self:
+        """The same record on another device; keywords are those of Tensor.to."""
         return replace(self, **{f.name: getattr(self, f.name).to(device, **kwargs) for f in fields(self)})
 
 
@@ -40,7 +46,7 @@ class RolloutBatch(Rows):
     reward: PerRow
     correct: Flag  # the verdict, before any shaping of the reward
     truncated: Flag
-    sampler_logp: PerToken
+    sampler_logp: PerToken  # NaN where the sampler did not say
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class TokenStats(Rows):
     """What the policy thinks of each token now."""
 
     logp: PerToken
-    entropy: PerToken
+    entropy: PerToken  # nats, of the full vocabulary at the sampling temperature
 
 
 @dataclass(frozen=True)
@@ -67,9 +73,11 @@ class Credit(Rows):
     mask: Mask
 
     def scale(self, weight: PerToken) -> "Credit":
+        """Tokens count more or less; the number that the loss is divided by stays."""
         return replace(self, advantages=self.advantages * weight)
 
     def drop(self, tokens: Mask) -> "Credit":
+        """Tokens leave the sum and the number that it is divided by."""
         return replace(self, mask=self.mask & ~tokens)
 
 
@@ -77,13 +85,13 @@ class Credit(Rows):
 class Vitals:
     """What a controller may look at: one reading per rollout batch, the same on every rank."""
 
-    entropy: float
+    entropy: float  # nats, mean over the tokens the policy chose
     progress: float  # share of training done, 0 to 1
 
 
 @dataclass(frozen=True)
 class Drive:
-    """What a controller asks for: how hard to push entropy up, and how hard down."""
+    """What a controller asks for: how hard to push entropy up, and how hard down. 1 is a part's full setting."""
 
     up: float = 0.0
     down: float = 0.0

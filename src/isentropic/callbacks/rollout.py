@@ -5,7 +5,7 @@ from rich import print
 
 from isentropic.policy.module import PolicyModule
 from isentropic.rollout.datamodule import RolloutDataModule
-from isentropic.tensors import group_mean, mean_over_ranks
+from isentropic.tensors import group_mean, masked_mean
 from isentropic.types import RolloutBatch
 
 
@@ -35,4 +35,4 @@ def describe(batch: RolloutBatch) -> dict[str, float]:
         "all_wrong": (right == 0).float(),
     }
     everything = batch.mask.new_ones(len(batch.mask))
-    return {f"rollout/{name}": mean_over_ranks(values, everything) for name, values in rows.items()}
+    return {f"rollout/{name}": masked_mean(values, everything).item() for name, values in rows.items()}

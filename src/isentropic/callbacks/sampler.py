@@ -7,7 +7,7 @@ from lightning import Callback, LightningModule, Trainer
 
 from isentropic.policy.module import PolicyModule
 from isentropic.sampler import Sampler
-from isentropic.tensors import mean_over_ranks
+from isentropic.tensors import masked_mean
 
 
 class SamplerCallback(Callback):
@@ -70,10 +70,11 @@ class SamplerCallback(Callback):
         batch, _ = module.seen
         known = batch.mask & ~batch.sampler_logp.isnan()
         difference = (batch.old_logp - batch.sampler_logp.nan_to_num()).abs()
-        gap = mean_over_ranks(difference, known)
+        gap = masked_mean(difference, known).item()
         largest = torch.where(known, difference, 0).max()
         module.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": largest})
-        self.check(gap, "its own completions; weights, prefix cache, temperature or masks differ")
+        if gap == gap:  # NaN: the sampler gave no log-probs
+            self.check(gap, "its own completions; weights, prefix cache, temperature or masks differ")
 
     def check(self, gap: float, where: str) -> None:
         if not gap <= self.tolerance:

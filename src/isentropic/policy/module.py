@@ -1,21 +1,23 @@
 """PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from lightning import LightningModule
 from lightning.pytorch.strategies import ModelParallelStrategy
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torchmetrics import MetricCollection
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.batches import MicroBatch, micro_batches
 from isentropic.policy.model import LanguageModel, ModelSettings
-from isentropic.tensors import mean_over_ranks, totals, world_size
-from isentropic.types import Credit, Drive, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+from isentropic.tensors import average, masked_mean, totals, world_size
+from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
 
 @dataclass(frozen=True)
@@ -91,20 +93,20 @@ class PolicyModule(LightningModule):
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
         batch = self.read(rollouts)
-        entropy = mean_over_ranks(batch.old_entropy, batch.mask)
+        entropy = masked_mean(batch.old_entropy, batch.mask).item()
         progress = self.rollouts / int(self.trainer.num_training_batches)
         drive = self.algorithm.control.update(Vitals(entropy=entropy, progress=progress))
         advantages = self.algorithm.advantage(batch)
-        credits, steps = zip(
-            *[
-                self.update(batch[rows], advantages[rows], drive, first=index == 0)
-                for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates))
-            ],
-            strict=True,
-        )
+        self.moved = False
+        credits, steps = [], []
+        for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
+            mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
+            credit, metrics = self.update(mini, worth, drive, first=index == 0)
+            credits += [credit] if len(rows) else []
+            steps.append(metrics)
         self.seen = batch, Credit(torch.cat([c.advantages for c in credits]), torch.cat([c.mask for c in credits]))
         self.rollouts += 1
-        self.report(entropy, drive, steps)
+        self.report(entropy, steps)
 
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update."""
@@ -130,7 +132,7 @@ class PolicyModule(LightningModule):
 
     def update(
         self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
-    ) -> tuple[Credit, dict[str, Tensor | float]]:
+    ) -> tuple[Credit, Metrics]:
         """One optimizer step, whatever the number of micro-batches."""
         current = self.reread and not first and bool(self.algorithm.credit)
         now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy)
@@ -148,10 +150,10 @@ class PolicyModule(LightningModule):
         return credit, metrics | self.step()
 
     def sync_gradients(self, last: bool) -> None:
-        if hasattr(self.policy, "set_requires_gradient_sync"):
+        if isinstance(self.policy, FSDPModule):
             self.policy.set_requires_gradient_sync(last)
 
-    def step(self) -> dict[str, Tensor | float]:
+    def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
         optimizer = self.optimizers()
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.optimization.max_grad_norm)
@@ -159,19 +161,20 @@ class PolicyModule(LightningModule):
         finite = bool(norm.isfinite())
         if finite:
             optimizer.step()
-        self.moved = finite and bool(norm > 0)
+        else:
+            rank_zero_warn(f"rollout {self.rollouts + 1}: the gradient norm is {norm}; this update is left out")
+        self.moved |= finite and bool(norm > 0)
         optimizer.zero_grad()
         self.lr_schedulers().step()
         return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
 
-    def report(self, entropy: float, drive: Drive, steps: list[dict[str, Tensor | float]]) -> None:
-        """One row of metrics per rollout: the mean over its optimizer steps."""
-        names = {name for step in steps for name in step}
-        means = {name: sum(float(step.get(name, 0.0)) for step in steps) / len(steps) for name in names}
-        means |= {"policy/entropy": entropy, "control/up": drive.up, "control/down": drive.down}
+    def report(self, entropy: float, steps: list[Metrics]) -> None:
+        """One row of metrics per rollout: sums over micro-batches, means over ranks and optimizer steps."""
+        names = sorted({name for step in steps for name in step})
+        values = torch.tensor([sum(float(step.get(name, 0)) for step in steps) / len(steps) for name in names])
+        metrics = dict(zip(names, average(values).tolist(), strict=True)) | {"policy/entropy": entropy}
         target = vars(self.algorithm.control).get("target")
-        means |= {} if target is None else {"control/target": target}
-        self.log_dict(means)
+        self.log_dict(metrics if target is None else metrics | {"control/target": target})
         self.log("step", float(self.rollouts))
 
     def validation_step(self, answers: RolloutBatch, batch_idx: int) -> None:
@@ -207,3 +210,8 @@ class PolicyModule(LightningModule):
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return self.policy.weights()
+
+
+def blank(batch: ScoredBatch) -> ScoredBatch:
+    """One row that counts for nothing: a rank without rows takes its part in the step all the same."""
+    return replace(batch[:1], mask=torch.zeros_like(batch.mask[:1]))
