@@ -1,0 +1,128 @@
+"""Reasoning Gym: any of its hundred procedural tasks, by name, judged by its own scorer. arXiv:2505.24760"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache, partial
+from hashlib import blake2b
+from typing import Any
+
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+from reasoning_gym.dataset import ProceduralDataset
+from reasoning_gym.factory import DATASETS, create_dataset
+
+from isentropic.task import Problem, Split, Status, Task, Verdict
+from isentropic.task.answers import after_marker
+from isentropic.task.endless import Endless, check_held_out, split_of
+from isentropic.task.prompts import check_template, fill
+from isentropic.task.verifier import Verifier
+
+BLOCK = 500  # problems made by one dataset: some load a dictionary first, so that a dataset for each would be slow
+DRAWS = 1_000  # more than enough to meet the rarer split; only tasks of very few questions use them up
+RESERVED = {"seed", "size"}
+
+Options = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class ReasoningGym(Task):
+    """References are the library's entries. Raises ValueError for names, options or splits that do not exist."""
+
+    name: str  # of the task, such as chain_sum
+    options: Mapping[str, Any]  # of the task itself, such as min_digits
+    template: str  # the prompt, with {question} for the question
+    marker: str  # what follows the last of these is the answer; <answer> ends at </answer>
+    held_out: float  # share of the questions that only the test split has, whatever the seed
+    seed: int
+    workers: int  # processes that score answers: some scorers evaluate what the model wrote
+    timeout: float  # seconds one answer may take
+    memory: float  # GiB one process may use
+
+    def __post_init__(self) -> None:
+        check_template(self.template)
+        check_held_out(self.held_out)
+        check_name(self.name)
+        check_options(self.name, self.options)
+        self.problem("train", 0)
+        self.problem("test", 0)
+        assert self.verifier
+
+    def problems(self, split: Split) -> Sequence[Problem]:
+        return Endless(partial(self.problem, split))
+
+    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        """The reward is the task's own score, often partial; an answer is right at the full score of 1.
+
+        Where the known answer is one line, so is the model's: what follows is not part of it.
+        """
+        answers = [
+            answer_in(text, self.marker, problem.reference) for problem, text in zip(problems, texts, strict=True)
+        ]
+        calls = [
+            (self.name, self.plain_options, problem.reference, answer)
+            for problem, answer in zip(problems, answers, strict=True)
+            if answer
+        ]
+        verdicts = iter(self.verifier(calls))
+        return [next(verdicts) if answer else Verdict(0.0, False, "unparseable") for answer in answers]
+
+    def close(self) -> None:
+        self.verifier.close()
+
+    def problem(self, split: Split, index: int) -> Problem:
+        """The first question of the split among those that seed, split and index lead to."""
+        block, position = divmod(index, BLOCK)
+        for attempt in range(DRAWS):
+            digest = blake2b(f"{self.seed}/{split}/{block}/{attempt}".encode(), digest_size=4).digest()
+            entry = dataset(self.name, self.plain_options, int.from_bytes(digest), BLOCK)[position]
+            if split_of(entry["question"], self.held_out) == split:
+                return Problem(fill(self.template, entry["question"]), entry)
+        raise ValueError(
+            f"task.name={self.name} with task.options={dict(self.options)} has too few questions: none of {DRAWS} fell "
+            f"into the {split} split; choose options that allow more"
+        )
+
+    @cached_property
+    def plain_options(self) -> Options:
+        return tuple(sorted(self.options.items()))
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        return Verifier("isentropic.task.reasoning_gym:score", self.workers, self.timeout, self.memory)
+
+
+@lru_cache(maxsize=64)
+def dataset(name: str, options: Options, seed: int, size: int) -> ProceduralDataset:
+    return create_dataset(name, **dict(options), seed=seed, size=size)
+
+
+def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> tuple[float, bool, Status]:
+    """Called in a verifier process only."""
+    reward = float(dataset(name, options, 0, 1).score_answer(answer, entry))
+    return reward, reward >= 1, "right" if reward >= 1 else "wrong"
+
+
+def answer_in(text: str, marker: str, entry: Mapping[str, Any]) -> str:
+    answer = after_marker(text, marker) or ""
+    one_line = "\n" not in str(entry["answer"]).strip()
+    return answer.partition("\n")[0].strip() if one_line else answer
+
+
+def check_name(name: str) -> None:
+    if name not in DATASETS:
+        closest = difflib.get_close_matches(name, DATASETS, n=3, cutoff=0.4)
+        raise ValueError(
+            f"task.name={name} is not a reasoning_gym task; the closest are {', '.join(closest) or 'far off'}, and all "
+            f'{len(DATASETS)} are printed by python -c "import reasoning_gym.factory as f; print(*sorted(f.DATASETS))"'
+        )
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    known = [field.name for field in fields(DATASETS[name][1]) if field.name not in RESERVED]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise ValueError(f"task.options has no {', '.join(unknown)} for {name}; there are {', '.join(known)}")
+    try:
+        dataset(name, tuple(sorted(options.items())), 0, BLOCK)
+    except (AssertionError, ValueError, TypeError) as error:
+        raise ValueError(f"task.options={dict(options)} do not suit {name}: {error}") from error
