@@ -47,8 +47,7 @@ class Countdown(Task):
         return Problems(self, split)
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        statuses = [judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
-        return [Verdict(float(status == "right"), status == "right", status) for status in statuses]
+        return [judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
 
     def worked(self, split: Split, index: int) -> tuple[Problem, str]:
         """A problem with the answer it was made from, which is as random as the problem: no solver's style to learn."""
@@ -116,7 +115,12 @@ def attempt(numbers: Sequence[int], limit: int, draw: Random) -> list[str] | Non
     return steps if left[0] >= 1 else None
 
 
-def judge(reference: tuple[Sequence[int], int], text: str) -> Status:
+def judge(reference: tuple[Sequence[int], int], text: str) -> Verdict:
+    status = check(reference, text)
+    return Verdict(float(status == "right"), status == "right", status)
+
+
+def check(reference: tuple[Sequence[int], int], text: str) -> Status:
     """Right if every step uses what is left and is correct, nothing remains, and the last result is the target."""
     steps = [match.groups() for step in text.split(";") if (match := STEP.fullmatch(step))]
     if len(steps) <= text.count(";"):
