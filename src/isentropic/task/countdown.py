@@ -1,0 +1,138 @@
+"""Countdown: combine all numbers with + - * into a target, one checked step after another.
+
+A prompt `3,8,5,2>24:` is answered by `3*8=24;5-2=3;24+3=27` ... if 27 were the target. Every problem is made by working
+one answer out at random, so each can be solved, most of them in many ways. The game is that of arXiv:2404.03683.
+"""
+
+import operator
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from random import Random
+from typing import overload
+
+from isentropic.task import Problem, Split, Status, Task, Verdict
+
+OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+NUMBER = "(0|[1-9][0-9]{0,17})"  # bounded, as int() refuses thousands of digits
+STEP = re.compile(rf"{NUMBER}([-+*]){NUMBER}={NUMBER}")
+DRAWS = 10_000  # more than enough to meet the rarer split; only impossible settings use them up
+TRIES = 20
+
+
+@dataclass(frozen=True)
+class Countdown(Task):
+    """References are (numbers, target). Raises ValueError for settings that allow no problem of one of the splits."""
+
+    numbers: int  # how many a problem has
+    largest: int  # numbers are drawn uniformly from 1 to this
+    limit: int  # no step of a made answer leaves 0 to this; what a model writes may
+    held_out: float  # share of the multisets of numbers that only the test split has, whatever the seed
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.numbers < 2:
+            raise ValueError(f"task.numbers={self.numbers} leaves nothing to combine; it must be at least 2")
+        for name, value in (("largest", self.largest), ("limit", self.limit)):
+            if value < 1:
+                raise ValueError(f"task.{name}={value} allows no number; it must be at least 1")
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"task.held_out={self.held_out} is no share; it must lie between 0 and 1, both excluded")
+        self.worked("train", 0)
+        self.worked("test", 0)
+
+    def problems(self, split: Split) -> Sequence[Problem]:
+        return Problems(self, split)
+
+    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        return [judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
+
+    def worked(self, split: Split, index: int) -> tuple[Problem, str]:
+        """A problem with the answer it was made from, which is as random as the problem: no solver's style to learn."""
+        draw = Random(f"{self.seed}/{split}/{index}")
+        for _ in range(DRAWS):
+            numbers = [draw.randint(1, self.largest) for _ in range(self.numbers)]
+            if self.split_of(numbers) != split:
+                continue
+            for _ in range(TRIES):
+                steps = attempt(numbers, self.limit, draw)
+                if steps:
+                    target = int(steps[-1].partition("=")[2])
+                    prompt = f"{','.join(map(str, numbers))}>{target}:"
+                    return Problem(prompt, (tuple(numbers), target)), ";".join(steps)
+        raise ValueError(
+            f"task.numbers={self.numbers}, largest={self.largest}, limit={self.limit}, held_out={self.held_out} allow "
+            f"no {split} problem; raise largest, limit or the share of the {split} split"
+        )
+
+    def split_of(self, numbers: Sequence[int]) -> Split:
+        """By multiset, so that no reordering of a training problem is tested; without the seed, so that no model,
+        whatever its pretraining was seeded with, has seen a test problem of a later run."""
+        digest = blake2b(",".join(map(str, sorted(numbers))).encode(), digest_size=8).digest()
+        return "test" if int.from_bytes(digest) < self.held_out * 2**64 else "train"
+
+
+@dataclass(frozen=True)
+class Problems(Sequence[Problem]):
+    """Makes problem i when it is asked for."""
+
+    task: Countdown
+    split: Split
+
+    def __len__(self) -> int:
+        return sys.maxsize
+
+    @overload
+    def __getitem__(self, index: int) -> Problem: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Problem]: ...
+    def __getitem__(self, index: int | slice) -> Problem | list[Problem]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self.task.worked(self.split, range(len(self))[index])[0]
+
+
+def attempt(numbers: Sequence[int], limit: int, draw: Random) -> list[str] | None:
+    """Random steps that use up the numbers and end above zero; None where they run into a dead end."""
+    left: list[int] = list(numbers)
+    steps: list[str] = []
+    while len(left) > 1:
+        for _ in range(TRIES):
+            i, j = draw.sample(range(len(left)), 2)
+            sign = draw.choice("+-*")
+            a, b = left[i], left[j]
+            if sign == "-" and a < b:
+                a, b = b, a
+            result = OPERATIONS[sign](a, b)
+            if result <= limit:
+                break
+        else:
+            return None
+        left = [x for k, x in enumerate(left) if k not in (i, j)] + [result]
+        steps.append(f"{a}{sign}{b}={result}")
+    return steps if left[0] >= 1 else None
+
+
+def judge(reference: tuple[Sequence[int], int], text: str) -> Verdict:
+    status = check(reference, text)
+    return Verdict(float(status == "right"), status == "right", status)
+
+
+def check(reference: tuple[Sequence[int], int], text: str) -> Status:
+    """Right if every step uses what is left and is correct, nothing remains, and the last result is the target."""
+    steps = [match.groups() for step in text.split(";") if (match := STEP.fullmatch(step))]
+    if len(steps) <= text.count(";"):
+        return "unparseable"
+    numbers, target = reference
+    left: list[int] = list(numbers)
+    for a, sign, b, result in ((int(a), sign, int(b), int(result)) for a, sign, b, result in steps):
+        for operand in (a, b):
+            if operand not in left:
+                return "wrong"
+            left.remove(operand)
+        if OPERATIONS[sign](a, b) != result:
+            return "wrong"
+        left.append(result)
+    return "right" if left == [target] else "wrong"
