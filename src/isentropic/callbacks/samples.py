@@ -32,7 +32,7 @@ class Samples(Callback):
         scored, credit = scored[chosen].to("cpu"), credit[chosen].to("cpu")
         with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:
             for row in range(len(chosen)):
-                file.write(json.dumps({"step": step} | describe(scored[row], credit[row], tokenizer)) + "\n")
+                file.write(json.dumps({"step": step} | describe(row, scored, credit, tokenizer)) + "\n")
 
 
 def seen(trainer: Trainer, module: Any) -> tuple[ScoredBatch, Credit, Any]:
@@ -41,21 +41,22 @@ def seen(trainer: Trainer, module: Any) -> tuple[ScoredBatch, Credit, Any]:
     return scored, credit, trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def describe(row: Any, credit: Any, tokenizer: Any) -> dict[str, Any]:
-    first = int(row.mask.int().argmax())
-    tokens = row.tokens[row.mask].tolist()
+def describe(row: int, scored: ScoredBatch, credit: Credit, tokenizer: Any) -> dict[str, Any]:
+    chosen = scored.mask[row]
+    first = int(chosen.int().argmax())
+    tokens = scored.tokens[row][chosen].tolist()
     return {
-        "prompt": tokenizer.decode(row.tokens[:first].tolist()),
+        "prompt": tokenizer.decode(scored.tokens[row, :first].tolist()),
         "completion": tokenizer.decode(tokens),
-        "reward": number(row.reward.item()),
-        "correct": bool(row.correct),
-        "truncated": bool(row.truncated),
-        "group": int(row.group),
+        "reward": number(scored.reward[row].item()),
+        "correct": bool(scored.correct[row]),
+        "truncated": bool(scored.truncated[row]),
+        "group": int(scored.group[row]),
         "tokens": tokens,
-        "logp": numbers(row.old_logp[row.mask]),
-        "entropy": numbers(row.old_entropy[row.mask]),
-        "advantages": numbers(credit.advantages[row.mask]),
-        "kept": credit.mask[row.mask].tolist(),
+        "logp": numbers(scored.old_logp[row][chosen]),
+        "entropy": numbers(scored.old_entropy[row][chosen]),
+        "advantages": numbers(credit.advantages[row][chosen]),
+        "kept": credit.mask[row][chosen].tolist(),
     }
 
 
