@@ -1,1 +1,88 @@
 """How good is it now?"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torchmetrics import Metric
+
+from isentropic.tensors import rank
+from isentropic.types import Flag, Group
+
+PerProblem = Float[Tensor, " P"]
+Counts = Int[Tensor, " P"]
+
+
+class Score(Metric, ABC):
+    """One number per problem, and their mean with a 95 % interval: `{name: …, name_low: …, name_high: …}`.
+
+    A problem is answered on one rank; where a distributed sampler repeats it on another, the lowest rank counts.
+    """
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = True
+
+    def __init__(self, name: str, k: int, resamples: int) -> None:
+        super().__init__()
+        if k < 1 or resamples < 1:
+            raise ValueError(f"k={k} and resamples={resamples} of {name} must be at least 1")
+        self.name, self.k, self.resamples = name, k, resamples
+        for state in ("correct", "group", "asked_by"):
+            self.add_state(state, default=[], dist_reduce_fx="cat")
+
+    @abstractmethod
+    def score(self, right: Counts, asked: Counts) -> PerProblem:
+        """From the number of right completions and of all completions of each problem."""
+
+    def update(self, correct: Flag, group: Group) -> None:
+        """Verdicts of some completions; `group` numbers the problems of all ranks, a problem may come in parts."""
+        self.correct.append(correct.long().to(self.device))
+        self.group.append(group.long().to(self.device))
+        self.asked_by.append(torch.full_like(self.group[-1], rank()))
+
+    def compute(self) -> dict[str, Tensor]:
+        """Raises ValueError where a problem has fewer than k completions, or nothing was answered."""
+        right, asked = self.counts()
+        if not len(asked):
+            raise ValueError(f"{self.name} has no completions to judge; ask at least one problem")
+        if asked.min() < self.k:
+            raise ValueError(
+                f"{self.name} needs {self.k} completions of every problem, one has {int(asked.min())}; ask for more of each"
+            )
+        scores = self.score(right, asked)
+        low, high = interval(scores, self.resamples)
+        return {self.name: scores.mean(), f"{self.name}_low": low, f"{self.name}_high": high}
+
+    def counts(self) -> tuple[Counts, Counts]:
+        """Right and all completions of each problem, in the order of the problems' numbers."""
+        correct, group, asked_by = (whole(x) for x in (self.correct, self.group, self.asked_by))
+        problems, index = group.unique(return_inverse=True)
+        first = torch.full_like(problems, torch.iinfo(torch.long).max)
+        first = first.scatter_reduce(0, index, asked_by, "amin")
+        counted = (asked_by == first[index]).long()
+        zeros = torch.zeros_like(problems)
+        return zeros.scatter_add(0, index, counted * correct), zeros.scatter_add(0, index, counted)
+
+    def sync(self, *args: Any, **kwargs: Any) -> None:
+        """A rank without problems gathers in the dtype of the others."""
+        if not len(self.group):
+            self.update(torch.empty(0, dtype=torch.bool), torch.empty(0, dtype=torch.long))
+        super().sync(*args, **kwargs)
+
+
+def whole(state: list[Tensor] | Tensor) -> Tensor:
+    """A list before ranks are joined, a tensor after."""
+    if isinstance(state, Tensor):
+        return state
+    return torch.cat(state) if state else torch.empty(0, dtype=torch.long)
+
+
+def interval(scores: PerProblem, resamples: int) -> tuple[Tensor, Tensor]:
+    """95 % by bootstrap over problems (Efron 1979), the same for the same scores on any number of ranks."""
+    draw = torch.Generator().manual_seed(0)
+    picks = torch.randint(len(scores), (resamples, len(scores)), generator=draw)
+    low, high = scores.cpu()[picks].mean(-1).quantile(torch.tensor([0.025, 0.975], dtype=scores.dtype)).to(scores.device)
+    return low, high

@@ -1,0 +1,114 @@
+"""The run as it stands after a rollout, in one place that is never half-written."""
+
+import os
+import shutil
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from lightning import LightningModule, Trainer
+from lightning.pytorch import callbacks
+from lightning.pytorch.utilities.rank_zero import rank_zero_info
+
+
+class Checkpoint(callbacks.Checkpoint):
+    """Writes `checkpoints/last.ckpt` every so many rollouts, after the last one, and when asked to stop.
+
+    Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
+    end on all ranks, saves and leaves; the second leaves at once. Raises ValueError where the disk does not take it.
+    """
+
+    def __init__(self, every: int) -> None:
+        """`every` in rollouts. Raises ValueError below 1."""
+        if every < 1:
+            raise ValueError(f"checkpoint.every={every} must be at least 1 rollout")
+        self.every = every
+        self.saved = 0  # rollouts in the last good checkpoint
+        self.asked: int | None = None  # the signal to stop by
+        self.handlers: dict[int, Any] = {}
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.saved, self.asked = rollouts(pl_module), None
+        if threading.current_thread() is threading.main_thread():
+            self.handlers = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(self, number: int, frame: Any) -> None:
+        if self.asked is not None:
+            leave(number)
+        self.asked = number
+        rank_zero_info("Stopping after this rollout, with a checkpoint; once more stops at once.")
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        stop = trainer.strategy.reduce_boolean_decision(self.asked is not None, all=False)
+        last = batch_idx + 1 == trainer.num_training_batches
+        if stop or last or rollouts(pl_module) % self.every == 0:
+            self.save(trainer, pl_module)
+        if stop:
+            trainer._logger_connector.update_train_step_metrics()  # or this rollout's row would be lost
+            leave(self.asked or signal.SIGINT)
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self.release()
+        stopped = isinstance(exception, KeyboardInterrupt | SystemExit)
+        # ranks that were interrupted anywhere cannot save together
+        if stopped and trainer.world_size == 1 and rollouts(pl_module) > self.saved:
+            self.save(trainer, pl_module)
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self.release()
+
+    def release(self) -> None:
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
+        self.handlers = {}
+
+    def save(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Beside the last good one first, then in its place."""
+        folder = Path(trainer.default_root_dir) / "checkpoints"
+        path, unfinished = folder / "last.ckpt", folder / "last.ckpt.unfinished"
+        try:
+            if trainer.is_global_zero:
+                folder.mkdir(parents=True, exist_ok=True)
+                remove(unfinished)
+            trainer.save_checkpoint(unfinished)
+            if trainer.is_global_zero:
+                replace(unfinished, path)
+        except (OSError, RuntimeError) as error:
+            remove(unfinished)
+            kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
+            raise ValueError(
+                f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({error}); {kept}; free some space"
+                f" in {folder} and resume"
+            ) from error
+        trainer.strategy.barrier()
+        self.saved = rollouts(pl_module)
+
+
+def rollouts(module: Any) -> int:
+    return int(module.rollouts)
+
+
+def leave(number: int) -> None:
+    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def replace(new: Path, old: Path) -> None:
+    """Folders, as sharded checkpoints are, cannot be renamed onto one another."""
+    if old.is_dir():
+        aside = old.with_suffix(".old")
+        remove(aside)
+        os.replace(old, aside)
+        os.replace(new, old)
+        remove(aside)
+    else:
+        os.replace(new, old)
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

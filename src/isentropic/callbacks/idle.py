@@ -1,0 +1,58 @@
+"""A part that has not acted for a while says so, once: an ablation over it would compare equal runs."""
+
+from collections import Counter
+from typing import Any
+
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities.rank_zero import rank_zero_warn
+
+CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
+DRIVE = ("control/up", "control/down")
+
+
+class Idle(Callback):
+    """Reads the logged share of tokens each part touched; zero `patience` rollouts in a row is worth a warning."""
+
+    def __init__(self, patience: int) -> None:
+        """Raises ValueError for a patience below 1."""
+        if patience < 1:
+            raise ValueError(f"idle.patience={patience} must be at least 1 rollout")
+        self.patience = patience
+        self.still: Counter[str] = Counter()  # rollouts in a row without a deed
+        self.told: set[str] = set()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        acts = activity({name: float(value) for name, value in trainer.callback_metrics.items()})
+        for part, acted in acts.items():
+            self.still[part] = 0 if acted else self.still[part] + 1
+        ripe = [part for part in acts if self.still[part] >= self.patience and part not in self.told]
+        self.told.update(ripe)
+        for part in ripe:
+            rank_zero_warn(self.sentence(part))
+
+    def sentence(self, part: str) -> str:
+        if part == "control":
+            return (
+                f"The entropy controller has asked for nothing in {self.patience} rollouts (control/up and control/down"
+                " are 0), so the parts that follow it are idle too; compare policy/entropy with its target."
+            )
+        if part in CLIPPING:
+            side = part.removeprefix("clipping/clipped_")
+            return (
+                f"Clipping on the {side} side has stopped no token in {self.patience} rollouts; with one optimizer step"
+                " per rollout the ratio is 1 and clipping cannot act: use several, or do not compare clip ranges."
+            )
+        return (
+            f"The credit rule {part.removeprefix('credit/')} has changed no token in {self.patience} rollouts"
+            + (", because the entropy controller asks for nothing." if self.still["control"] else "; check its settings.")
+        )
+
+
+def activity(metrics: dict[str, float]) -> dict[str, bool]:
+    """Which of the parts that report have acted in this rollout."""
+    acts = {name: metrics[name] > 0 for name in metrics if name.startswith("credit/") or name in CLIPPING}
+    if any(name in metrics for name in DRIVE):
+        acts = {"control": any(metrics.get(name, 0.0) > 0 for name in DRIVE)} | acts
+    return acts

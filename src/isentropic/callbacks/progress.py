@@ -1,0 +1,168 @@
+"""One live panel while a run lasts: where it is, how it does, when it will be done."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any, Literal
+
+from lightning import LightningModule, Trainer
+from lightning.pytorch.callbacks import ProgressBar
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar as Bar
+from rich.table import Table
+from rich.text import Text
+
+Phase = Literal["starting", "sampling", "training", "syncing", "evaluating", "finishing"]
+RECENT = 20  # steps that tell how long the next ones take
+
+
+class Progress(ProgressBar):
+    """Live on a terminal; elsewhere a plain line now and then, so that a log stays a log."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds` between plain lines. Raises ValueError below 0."""
+        super().__init__()
+        if seconds < 0:
+            raise ValueError(f"progress.seconds={seconds} must not be negative")
+        self.seconds = seconds
+        self.console = Console()
+        self.live: Live | None = None
+        self.enabled = True
+        self.phase: Phase = "starting"
+        self.step, self.steps = 0, 0
+        self.metrics: dict[str, float] = {}
+        self.began = self.step_began = self.evaluation_began = self.told = time.monotonic()
+        self.step_seconds: deque[float] = deque(maxlen=RECENT)
+        self.evaluation_seconds: deque[float] = deque(maxlen=RECENT)
+        self.every = 0  # steps between evaluations; 0 is never
+
+    def disable(self) -> None:
+        self.enabled = False
+
+    def enable(self) -> None:
+        self.enabled = True
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        super().setup(trainer, pl_module, stage)
+        if self.enabled and self.live is None and self.console.is_terminal and not self.console.is_dumb_terminal:
+            self.live = Live(get_renderable=self.panel, console=self.console, refresh_per_second=4)
+            self.live.start()
+        self.say(at_once=True)
+
+    def enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self.say()
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
+        self.steps = int(trainer.num_training_batches)
+        self.every = int(trainer.val_check_batch) if trainer.enable_validation else 0
+        self.step_began = time.monotonic()
+        self.enter("sampling")
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        self.enter("training")
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self.step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
+        now = time.monotonic()
+        self.step_seconds.append(now - self.step_began)
+        self.step_began = now
+        self.read(trainer)
+        self.enter("sampling" if self.step < self.steps else "finishing")
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.evaluation_began = time.monotonic()
+        self.enter("evaluating")
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        now = time.monotonic()
+        self.step_began += now - self.evaluation_began
+        if not trainer.sanity_checking:
+            self.evaluation_seconds.append(now - self.evaluation_began)
+        self.read(trainer)
+        self.enter("sampling" if self.step < self.steps else "finishing")
+
+    def read(self, trainer: Trainer) -> None:
+        """Once per step, on the main thread: the live display must not touch the accelerator."""
+        self.metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.say(at_once=True)
+        self.stop()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self.stop()
+
+    def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+    def say(self, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if self.enabled and self.live is None and (at_once or now - self.told >= self.seconds):
+            self.told = now
+            print(" | ".join([f"step {self.step}/{self.steps or '?'}", self.phase, *self.facts(), self.times()]), flush=True)
+
+    def panel(self) -> Panel:
+        head = Table.grid(expand=True, padding=(0, 1))
+        head.add_column(no_wrap=True)
+        head.add_column(ratio=1)
+        head.add_column(no_wrap=True, justify="right")
+        step = Text(f"step {self.step}/{self.steps or '?'}", style="bold")
+        head.add_row(step, Bar(total=self.steps or None, completed=self.step), Text(self.phase, style="cyan"))
+        return Panel(Group(head, Text("   ".join(self.facts())), Text(self.times(), style="dim")), title="isentropic")
+
+    def facts(self) -> list[str]:
+        """What is known so far, in words; nothing is shown before it was measured."""
+        m = self.metrics
+        facts = [f"reward {m['rollout/reward']:.3f}"] if "rollout/reward" in m else []
+        if "policy/entropy" in m:
+            target = f" (target {m['control/target']:.3f})" if "control/target" in m else ""
+            facts.append(f"entropy {m['policy/entropy']:.3f}{target}")
+        scores = {name.removeprefix("eval/"): m[name] for name in sorted(m) if name.startswith("eval/") and "@" in name}
+        facts += [f"{name} {value:.3f}" for name, value in scores.items() if not name.endswith(("_low", "_high"))]
+        if "throughput/tokens_per_second" in m:
+            facts.append(f"{m['throughput/tokens_per_second']:,.0f} tokens/s")
+        return facts
+
+    def times(self) -> str:
+        evaluations = self.steps // self.every - self.step // self.every if self.every else 0
+        left = time_left(self.steps - self.step, evaluations, self.step_seconds, self.evaluation_seconds)
+        known = f"about {clock(left)} left" if left is not None else "time left not known yet"
+        return f"{clock(time.monotonic() - self.began)} elapsed, {known}"
+
+
+def announce(trainer: Trainer, phase: Phase) -> None:
+    """For phases that Lightning has no hook for."""
+    for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
+        if isinstance(callback, Progress):
+            callback.enter(phase)
+
+
+def time_left(
+    steps: int, evaluations: int, step_seconds: Sequence[float], evaluation_seconds: Sequence[float]
+) -> float | None:
+    """Steps and evaluations each at their own recent pace; None while one that is to come was never timed.
+
+    The first step warms up and is left out once there are others.
+    """
+    if (steps and not step_seconds) or (evaluations and not evaluation_seconds):
+        return None
+    pace = list(step_seconds)[1:] or list(step_seconds)
+    return steps * (fmean(pace) if steps else 0) + evaluations * (fmean(evaluation_seconds) if evaluations else 0)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,94 @@
+"""One table at the end of a run: how good the policy was before, during and after, and what it cost."""
+
+from statistics import fmean
+from typing import Any
+
+from lightning import Callback, LightningModule, Trainer
+from rich.console import Console
+from rich.table import Table
+
+WATCHED = {
+    "policy/entropy": "entropy",
+    "rollout/reward": "reward",
+    "rollout/length": "response length",
+    "throughput/tokens_per_second": "tokens/s",
+}
+
+
+class Summary(Callback):
+    """Keeps the few numbers it needs, across a resumed run too."""
+
+    def __init__(self) -> None:
+        self.rollouts: list[dict[str, float]] = []
+        self.evaluations: list[tuple[int, dict[str, float]]] = []
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self.rollouts.append(
+            {name: float(trainer.callback_metrics[name]) for name in WATCHED if name in trainer.callback_metrics}
+        )
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.sanity_checking:
+            return
+        scores = {
+            name.removeprefix("eval/"): float(value)
+            for name, value in trainer.callback_metrics.items()
+            if name.startswith("eval/")
+        }
+        step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
+        self.evaluations = [*(e for e in self.evaluations if e[0] != step), (step, scores)]
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            Console().print(table(self.rollouts, self.evaluations, trainer.default_root_dir))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rollouts": self.rollouts, "evaluations": self.evaluations}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.rollouts, self.evaluations = state_dict["rollouts"], state_dict["evaluations"]
+
+
+def table(rollouts: list[dict[str, float]], evaluations: list[tuple[int, dict[str, float]]], folder: str) -> Table:
+    """Rollouts are noisy, so theirs are means over the first, middle and last tenth of the run."""
+    result = Table(title=f"{len(rollouts)} rollouts", caption=folder, caption_justify="left")
+    for column in ("", "before", "during", "after"):
+        result.add_column(column, justify="left" if not column else "right")
+    chosen = before_during_after(evaluations, len(rollouts))
+    names = sorted({name for _, scores in evaluations for name in scores if not name.endswith(("_low", "_high"))})
+    if names:
+        result.add_row("evaluated at rollout", *("" if e is None else str(e[0]) for e in chosen))
+    for name in names:
+        result.add_row(name, *("" if e is None else with_interval(e[1], name) for e in chosen))
+    for metric, label in WATCHED.items():
+        values = [rollout[metric] for rollout in rollouts if metric in rollout]
+        if values:
+            result.add_row(label, *(f"{value:,.3f}" if value < 100 else f"{value:,.0f}" for value in thirds(values)))
+    return result
+
+
+def before_during_after(
+    evaluations: list[tuple[int, dict[str, float]]], steps: int
+) -> list[tuple[int, dict[str, float]] | None]:
+    """The one before any rollout, the one after the last, and of the others the one nearest the middle."""
+    before = next((e for e in evaluations if e[0] == 0), None)
+    after = next((e for e in evaluations if e[0] == steps > 0), None)
+    others = [e for e in evaluations if 0 < e[0] < steps]
+    during = min(others, key=lambda e: abs(e[0] - steps / 2), default=None)
+    return [before, during, after]
+
+
+def with_interval(scores: dict[str, float], name: str) -> str:
+    if name not in scores:
+        return ""
+    if f"{name}_low" not in scores:
+        return f"{scores[name]:.3f}"
+    return f"{scores[name]:.3f} [{scores[f'{name}_low']:.3f}, {scores[f'{name}_high']:.3f}]"
+
+
+def thirds(values: list[float]) -> list[float]:
+    width = max(1, len(values) // 10)
+    middle = (len(values) - width) // 2
+    return [fmean(part) for part in (values[:width], values[middle : middle + width], values[-width:])]

@@ -1,0 +1,55 @@
+"""How long each phase of a step takes, and how many tokens are made in it."""
+
+import time
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+
+SYNC = "throughput/sync_seconds"  # logged by whoever brings the weights to the sampler
+
+
+class Throughput(Callback):
+    """A step is sampling, update, sync. Evaluation is none of them.
+
+    Listed after the callback that syncs: what that one logs is taken out of the update.
+    """
+
+    def __init__(self) -> None:
+        self.step_began = self.update_began = self.evaluation_began = time.monotonic()
+        self.sampling = 0.0
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.step_began = time.monotonic()
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.step_began = time.monotonic()
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        self.update_began = time.monotonic()
+        self.sampling = self.update_began - self.step_began
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if pl_module.device.type == "cuda":
+            torch.cuda.synchronize(pl_module.device)
+        now = time.monotonic()
+        sync = float(trainer.callback_metrics.get(SYNC, 0.0))
+        seconds = self.sampling + now - self.update_began
+        pl_module.log_dict(
+            {
+                "throughput/sample_seconds": self.sampling,
+                "throughput/update_seconds": now - self.update_began - sync,
+                "throughput/step_seconds": seconds,
+            }
+        )
+        tokens = float(batch.mask.sum())  # of this rank
+        pl_module.log("throughput/tokens_per_second", tokens / seconds, sync_dist=True, reduce_fx="sum")
+        self.step_began = time.monotonic()
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.evaluation_began = time.monotonic()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.step_began += time.monotonic() - self.evaluation_began

@@ -1,0 +1,144 @@
+"""Curves of a run, or of several over one another, from their `metrics.csv`."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito 2008: safe when colour-blind
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
+MARKERS = "osD^vP"
+BAND = 0.2  # of the target, on either side
+
+Series = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run logged: steps and values of each metric."""
+
+    label: str
+    metrics: dict[str, Series]
+
+    def scores(self, kind: str) -> list[str]:
+        """Evaluation metrics of a kind, such as `avg@`, without their bounds."""
+        found = (name for name in self.metrics if name.startswith(f"eval/{kind}"))
+        return sorted(name for name in found if not name.endswith(("_low", "_high")))
+
+
+def curves(folder: Path) -> Path:
+    """Draws `curves.png` into a run's folder. Raises ValueError where there are no metrics."""
+    run = load(folder, "")
+    figure, axes = canvas()
+    draw_entropy(axes[0][0], [run])
+    draw_scores(axes[0][1], [run], ("avg@", "pass@"), "evaluation")
+    draw_rollouts(axes[1][0], [run], "rollout/reward", "reward")
+    draw_rollouts(axes[1][1], [run], "rollout/length", "response length (tokens)")
+    return save(figure, Path(folder) / "curves.png")
+
+
+def compare(folders: Sequence[Path], labels: Sequence[str], out: Path) -> Path:
+    """Draws runs over one another. Raises ValueError where a label or a run's metrics are missing."""
+    if len(folders) != len(labels) or not folders:
+        raise ValueError(f"{len(folders)} runs have {len(labels)} labels; give at least one run, and one label each")
+    runs = [load(folder, label) for folder, label in zip(folders, labels, strict=True)]
+    figure, axes = canvas()
+    draw_entropy(axes[0][0], runs)
+    draw_rollouts(axes[0][1], runs, "rollout/reward", "reward")
+    draw_scores(axes[1][0], runs, ("avg@",), "avg@k on held-out problems")
+    draw_scores(axes[1][1], runs, ("pass@",), "pass@k on held-out problems")
+    return save(figure, Path(out))
+
+
+def load(folder: Path, label: str) -> Run:
+    """The newest `metrics.csv` in or under a folder; a step that was logged twice, as by a resumed run, counts as last."""
+    files = sorted(Path(folder).rglob("metrics.csv"), key=lambda file: file.stat().st_mtime)
+    if not files:
+        raise ValueError(f"no metrics.csv in {folder}; give the folder of a run made with logger=csv")
+    values: dict[str, dict[float, float]] = {}
+    with files[-1].open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row.get("step"):
+                for name, value in row.items():
+                    if value and name != "step":
+                        values.setdefault(name, {})[float(row["step"])] = float(value)
+    if not values:
+        raise ValueError(f"{files[-1]} holds no metrics yet; wait for the first step")
+    return Run(label, {n: (np.array(sorted(v)), np.array([v[s] for s in sorted(v)])) for n, v in values.items()})
+
+
+def draw_entropy(axis: Any, runs: list[Run]) -> None:
+    draw_rollouts(axis, runs, "policy/entropy", "entropy of the policy (nats per token)")
+    targets = {float(run.metrics["control/target"][1][-1]) for run in runs if "control/target" in run.metrics}
+    for target in sorted(targets):
+        axis.axhspan(target * (1 - BAND), target * (1 + BAND), color="0.85", zorder=0, label=f"target ± {BAND:.0%}")
+        axis.axhline(target, color="0.4", linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+    axis.set_ylim(bottom=0)
+    legend(axis)
+
+
+def draw_rollouts(axis: Any, runs: list[Run], metric: str, title: str) -> None:
+    """Each rollout faintly, their running mean over it."""
+    frame(axis, title)
+    for index, run in enumerate(runs):
+        if metric in run.metrics:
+            steps, values = run.metrics[metric]
+            axis.plot(steps, values, color=COLOURS[index % 6], alpha=0.25, linewidth=0.8)
+            axis.plot(steps, smooth(values), color=COLOURS[index % 6], linestyle=DASHES[index % 6], label=run.label)
+    legend(axis)
+
+
+def draw_scores(axis: Any, runs: list[Run], kinds: Sequence[str], title: str) -> None:
+    frame(axis, title)
+    lines = [(run, name) for run in runs for kind in kinds for name in run.scores(kind)]
+    for index, (run, name) in enumerate(lines):
+        style = {"color": COLOURS[index % 6], "linestyle": DASHES[index % 6], "marker": MARKERS[index % 6]}
+        label = " ".join(filter(None, (run.label, name.removeprefix("eval/"))))
+        axis.plot(*run.metrics[name], **style, markersize=4, label=label)
+        if f"{name}_low" in run.metrics:
+            (steps, low), (_, high) = run.metrics[f"{name}_low"], run.metrics[f"{name}_high"]
+            axis.fill_between(steps, low, high, color=COLOURS[index % 6], alpha=0.15, linewidth=0)
+    axis.set_ylim(bottom=0)
+    legend(axis)
+
+
+def smooth(values: np.ndarray) -> np.ndarray:
+    """A running mean over a thirtieth of the run on either side, narrower at its ends."""
+    reach = len(values) // 30
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    place = np.arange(len(values))
+    reach = np.minimum(reach, np.minimum(place, place[::-1]))
+    return (sums[place + reach + 1] - sums[place - reach]) / (2 * reach + 1)
+
+
+def canvas() -> tuple[Figure, Any]:
+    figure = Figure(figsize=(10, 6.4), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(2, 2)
+
+
+def frame(axis: Any, title: str) -> None:
+    axis.set_title(title, fontsize=10, loc="left")
+    axis.set_xlabel("rollouts", fontsize=9)
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.3)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def legend(axis: Any) -> None:
+    labels = axis.get_legend_handles_labels()[1]
+    if any(labels):
+        axis.legend(fontsize=8, frameon=False)
+    elif not axis.has_data():
+        axis.text(0.5, 0.5, "nothing logged", transform=axis.transAxes, ha="center", color="0.5")
+
+
+def save(figure: Figure, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    return path

@@ -1,0 +1,76 @@
+import csv
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from isentropic.reporting.curves import compare, curves, load, smooth
+
+
+def write(folder, target, steps=300, seed=0):
+    """Rows as the CSV logger leaves them: rollouts and evaluations on lines of their own."""
+    folder.mkdir(parents=True)
+    noise = np.random.default_rng(seed)
+    names = ["step", "policy/entropy", "control/target", "rollout/reward", "rollout/length"]
+    names += [f"eval/{score}{end}" for score in ("avg@8", "pass@16") for end in ("", "_low", "_high")]
+    with (folder / "metrics.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        for step in range(0, steps + 1):
+            if step % 50 == 0:
+                avg, best = 0.15 + 0.2 * step / 300, (0.78 - 0.3 * step / 300 if not target else 0.75)
+                scores = {"avg@8": avg, "pass@16": best}
+                bounds = {f"eval/{n}{e}": v + d for n, v in scores.items() for e, d in (("", 0), ("_low", -0.04), ("_high", 0.04))}
+                writer.writerow({"step": step} | bounds)
+            if step:
+                entropy = max(0.3 * np.exp(-step / 60), target or 0.04) + noise.normal(0, 0.008)
+                row = {"step": step, "policy/entropy": entropy, "rollout/reward": 0.15 + 0.3 * step / 300 + noise.normal(0, 0.05)}
+                row["rollout/length"] = 21 + noise.normal(0, 0.5)
+                writer.writerow(row | ({"control/target": target} if target else {}))
+    return folder
+
+
+def is_picture_with_ink(path):
+    pixels = imread(path)
+    return pixels.shape[0] > 500 and pixels.shape[1] > 500 and 0.005 < (pixels[..., :3] < 0.9).any(-1).mean() < 0.5
+
+
+def test_a_run_is_drawn_into_its_folder(tmp_path):
+    path = curves(write(tmp_path / "run", target=0.15))
+    assert path == tmp_path / "run" / "curves.png" and is_picture_with_ink(path)
+
+
+def test_runs_are_drawn_over_one_another_where_asked(tmp_path):
+    folders = [write(tmp_path / "grpo", target=None), write(tmp_path / "stare", target=0.15, seed=1)]
+    assert is_picture_with_ink(compare(folders, ["grpo", "stare"], tmp_path / "figures" / "both.png"))
+
+
+def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):
+    (tmp_path / "metrics.csv").write_text("policy/entropy,step\n0.3,1\n")
+    assert is_picture_with_ink(curves(tmp_path))
+
+
+def test_a_step_logged_twice_counts_as_it_was_last(tmp_path):
+    (tmp_path / "metrics.csv").write_text("policy/entropy,rollout/reward,step\n0.3,0.1,1\n0.2,,2\n0.25,0.4,2\n")
+    steps, values = load(tmp_path, "").metrics["policy/entropy"]
+    assert steps.tolist() == [1, 2] and values.tolist() == [0.3, 0.25]
+    assert load(tmp_path, "").metrics["rollout/reward"][1].tolist() == [0.1, 0.4]
+
+
+def test_a_folder_without_metrics_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"no metrics\.csv"):
+        curves(tmp_path)
+    (tmp_path / "metrics.csv").write_text("step,policy/entropy\n")
+    with pytest.raises(ValueError, match="holds no metrics yet"):
+        curves(tmp_path)
+
+
+def test_every_run_needs_a_label(tmp_path):
+    with pytest.raises(ValueError, match="1 runs have 2 labels"):
+        compare([tmp_path], ["a", "b"], tmp_path / "x.png")
+
+
+def test_the_running_mean_keeps_a_straight_line_and_its_ends():
+    line = np.arange(100.0)
+    assert np.allclose(smooth(line), line)
+    assert smooth(np.array([1.0, 5.0])).tolist() == [1, 5]
