@@ -20,7 +20,7 @@ check: setup  ## what the pre-commit hook runs
 	@echo "import contracts"
 	@$(RUN) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 	@echo "pyright"
-	@$(RUN) -m pyright
+	@$(RUN) -m pyright --pythonpath $(RUN)
 
 setup:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; install one, or name it: make setup PYTHON=/path/to/python3"; exit 1; }

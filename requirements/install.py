@@ -24,7 +24,7 @@ UNWANTED = {"torchvision", "torchaudio", "torchcodec"}  # published for CUDA bui
 
 
 def main() -> None:
-    stamp = f"{ROOT}\n{fingerprint()}\n"
+    stamp = f"{ROOT}\n{fingerprint()}\n"  # the folder too: an editable install and scripts name it
     if not (PYTHON.exists() and STAMP.exists() and STAMP.read_text() == stamp):
         print(f"Setting up {VENV} with Python {platform.python_version()}; details go to {LOG}", flush=True)
         set_up()
@@ -160,7 +160,8 @@ def require(what: str, done: bool) -> None:
 
 
 def installed() -> set[str]:
-    return {re.split(r"-\d", path.name)[0].lower() for path in VENV.glob("lib*/**/site-packages/*.dist-info")}
+    folders = [*VENV.glob("lib/python3*/site-packages"), *VENV.glob("Lib/site-packages")]  # the latter on Windows
+    return {re.split(r"-\d", path.name)[0].lower() for folder in folders for path in folder.glob("*.dist-info")}
 
 
 def refuse_unwanted() -> None:
