@@ -1,0 +1,40 @@
+# Two commands, on a machine with git and Python 3.11 or newer: `make train` and `make test`.
+ARGS ?=
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
+RUN := .venv/bin/python
+
+.PHONY: train test setup check lock format
+
+train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
+	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
+
+test: check  ## static checks, then the tests with their coverage; `make test ARGS="tests/algorithm"` for some of them
+	@echo "pytest"
+	@HF_HUB_OFFLINE=1 $(RUN) -m pytest --cov $(ARGS)
+
+check: setup  ## what the pre-commit hook runs
+	@echo "ruff"
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@echo "import contracts"
+	@$(RUN) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+	@echo "pyright"
+	@$(RUN) -m pyright --pythonpath $(RUN)
+
+setup:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; install one, or name it: make setup PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) requirements/install.py
+
+format: setup
+	@$(RUN) -m ruff check --fix .
+	@$(RUN) -m ruff format .
+
+lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once; torch.lock is written by hand
+	@echo "resolving"
+	@$(PYTHON) -m venv .venv/lock
+	@.venv/lock/bin/python -m pip install --quiet uv
+	@.venv/lock/bin/uv pip compile pyproject.toml requirements/torch.in --extra cpu --extra dev \
+		--universal --python-version 3.11 --fork-strategy fewest --upgrade --generate-hashes \
+		--override requirements/left-out.txt --custom-compile-command "make lock" \
+		--quiet --output-file requirements/cpu.lock > /dev/null

@@ -1,0 +1,199 @@
+"""The rules of CONTRIBUTING.md that a machine can check. Each walks what exists and names what breaks it."""
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE, CONFIGS, TESTS = ROOT / "src" / "isentropic", ROOT / "configs", ROOT / "tests"
+FILES = sorted(SOURCE.rglob("*.py"))
+MODULES = [path for path in FILES if path.name != "__init__.py"]
+FOLDERS = [path.parent for path in FILES if path.name == "__init__.py"]
+PARTS = [
+    path
+    for path in MODULES
+    if path.parent.relative_to(SOURCE).parts[:1] == ("algorithm",) and path.parent.name != "algorithm"
+]
+
+# What Hydra reads for itself; everything else in a config is a setting.
+HYDRA = {"_target_", "_convert_", "_recursive_", "_partial_", "_args_", "defaults"}
+
+# Longer on purpose, with the reason. A file or function beside these that outgrows its limit wants cutting in two.
+LONG_FILES: dict[str, str] = {}
+LONG_FUNCTIONS: dict[str, str] = {}
+
+# Tests of several files together, with what they are of.
+ACROSS = {"algorithm/test_recipes.py": "each recipe, composed from its parts"}
+
+# The process group is the concern of tensors.py; an engine that shares it must know it too.
+COLLECTIVES = {"tensors.py", "sampler/vllm.py"}
+SHARDING = re.compile(r"torch\.distributed\.(fsdp|tensor|device_mesh|checkpoint)\b")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+
+
+def targets(node: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping of a config that names a class of ours, at any depth."""
+    if isinstance(node, dict):
+        if str(node.get("_target_", "")).startswith("isentropic."):
+            yield node
+        for value in node.values():
+            yield from targets(value)
+    if isinstance(node, list):
+        for value in node:
+            yield from targets(value)
+
+
+def groups(node: dict[str, Any]) -> set[str]:
+    """The keys that a config's defaults list fills."""
+    listed = [key for entry in node.get("defaults", []) if isinstance(entry, dict) for key in entry]
+    return {key.removeprefix("override ").split("@")[-1].rstrip(":").split("/")[-1] for key in listed}
+
+
+def located(target: str) -> Any:
+    module, _, attribute = target.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def configs() -> list[Any]:
+    return [pytest.param(path, id=name(path)) for path in sorted(CONFIGS.rglob("*.yaml"))]
+
+
+@pytest.mark.parametrize("path", configs())
+def test_the_keys_of_a_config_are_the_fields_of_its_class(path: Path):
+    for node in targets(yaml.safe_load(path.read_text())):
+        made = located(node["_target_"])
+        keys = {str(key) for key in node} - HYDRA | groups(node)
+        parameters = set(inspect.signature(made).parameters)
+        assert keys <= parameters, f"{node['_target_']} has no {sorted(keys - parameters)}"
+        if is_dataclass(made):
+            assert keys == parameters, f"{node['_target_']} also needs {sorted(parameters - keys)}"
+
+
+@pytest.mark.parametrize("path", configs())
+def test_a_config_lies_where_its_class_lies(path: Path):
+    folder = path.parent.relative_to(CONFIGS)
+    if folder == Path(".") or not (SOURCE / folder / "__init__.py").exists():
+        pytest.skip("a group without a folder in the source: it configs what others wrote, or composes")
+    node = yaml.safe_load(path.read_text()) or {}
+    part = node if "_target_" in node else node.get(path.stem) or {}  # parts that come in lists stand under their name
+    target = part.get("_target_", "")
+    if target.startswith("isentropic."):
+        assert target.startswith(".".join(("isentropic", *folder.parts)) + "."), f"{target} does not lie in {folder}"
+
+
+def test_every_part_of_the_algorithm_can_be_chosen_by_a_config():
+    reachable = {
+        node["_target_"].rpartition(".")[0]
+        for path in CONFIGS.rglob("*.yaml")
+        for node in targets(yaml.safe_load(path.read_text()))
+    }
+    assert [dotted(path) for path in PARTS if dotted(path) not in reachable] == []
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in PARTS])
+def test_settings_have_no_defaults_in_code(path: Path):
+    module = importlib.import_module(dotted(path))
+    for made in vars(module).values():
+        if inspect.isclass(made) and made.__module__ == module.__name__ and is_dataclass(made):
+            given = [
+                f.name
+                for f in fields(made)
+                if f.init and (f.default is not MISSING or f.default_factory is not MISSING)
+            ]
+            assert given == [], f"{made.__name__} repeats what its YAML says: {given}"
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=name(path)) for path in sorted(TESTS.rglob("test_*.py")) if path.parent != TESTS]
+)
+def test_tests_mirror_the_source(path: Path):
+    place = SOURCE / path.parent.relative_to(TESTS)
+    subject = path.stem.removeprefix("test_")
+    if path.relative_to(TESTS).as_posix() not in ACROSS:
+        there = {one.stem for one in place.iterdir()} | {place.name}
+        assert subject in there, f"nothing in {name(place)} is called {subject}"
+
+
+@pytest.mark.parametrize("folder", [pytest.param(path, id=name(path)) for path in FOLDERS if path != SOURCE])
+def test_every_folder_is_one_question_and_exports_nothing_twice(folder: Path):
+    path = folder / "__init__.py"
+    tree = ast.parse(path.read_text())
+    first_line = (ast.get_docstring(tree) or "").partition("\n")[0]
+    assert re.match(r"[^.?]+\?( |$)", first_line), f"{name(path)} opens with {first_line!r}, not with its question"
+    inner = [
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(dotted(folder) + ".")
+    ]
+    assert inner == [], f"{name(path)} re-exports {inner}"
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in FILES])
+def test_files_and_functions_stay_short(path: Path):
+    text = path.read_text()
+    inside = path.relative_to(SOURCE).as_posix()
+    assert inside in LONG_FILES or text.count("\n") <= 200
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and f"{inside}:{node.name}" not in LONG_FUNCTIONS:
+            assert (node.end_lineno or 0) - node.lineno < 50, f"{node.name} has more than 50 lines"
+
+
+@pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in FILES])
+def test_only_tensors_knows_that_ranks_exist(path: Path):
+    inside = path.relative_to(SOURCE).as_posix()
+    for node in ast.walk(ast.parse(path.read_text())):
+        imported = [f"{node.module}.{a.name}" for a in node.names] if isinstance(node, ast.ImportFrom) else []
+        imported += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        imported += [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
+        ranks = [one for one in imported if re.match(r"torch\.distributed\b", one) and not SHARDING.match(one)]
+        assert inside in COLLECTIVES or ranks == [], f"{inside}:{node.lineno} uses {ranks}" if ranks else ""
+
+
+def test_imports_follow_the_contracts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    from importlinter.cli import lint_imports
+
+    monkeypatch.chdir(ROOT)
+    broken = lint_imports(no_cache=True)
+    assert not broken, capsys.readouterr().out
+
+
+def written() -> list[Path]:
+    """The files that a clone would have; all but caches where git is not at hand."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    paths = (
+        [ROOT / line for line in listed.stdout.splitlines()]
+        if listed.returncode == 0
+        else [*FILES, *CONFIGS.rglob("*.yaml")]
+    )
+    kinds = {".py", ".yaml", ".yml", ".toml", ".md", ".in", ".txt", ".lock", ""}
+    return [path for path in paths if path.is_file() and path.suffix in kinds]
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    elsewhere = re.compile(r"(?<![\w./~:$}-])/(work|opt|root|home|Users|mnt|data)/\w+")
+    found = [
+        f"{name(path)}: {m.group()}" for path in written() for m in elsewhere.finditer(path.read_text(errors="ignore"))
+    ]
+    assert found == []
+
+
+def test_annotations_are_evaluated():
+    # Shapes are checked at run time, which needs annotations that are objects.
+    postponed = re.compile(r"^from __future__ import annotations", re.M)
+    assert [name(path) for path in written() if path.suffix == ".py" and postponed.search(path.read_text())] == []
