@@ -19,6 +19,20 @@ class Decoding:
     max_tokens: int
     stop: str | None  # a text that is one token; it ends the completion, as the end-of-sequence token does, and stays in it
 
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ValueError(f"temperature={self.temperature} is not above 0")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p={self.top_p} is not above 0 and at most 1, which switches it off")
+        if self.top_k < 0:
+            raise ValueError(f"top_k={self.top_k} is negative; 0 switches it off")
+        if not 0 <= self.min_p < 1:
+            raise ValueError(f"min_p={self.min_p} is not at least 0, which switches it off, and below 1")
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens={self.max_tokens} is not at least 1")
+        if self.stop == "":
+            raise ValueError("stop='' is empty; a text that is one token ends completions, null leaves that to the model")
+
 
 @dataclass(frozen=True)
 class Completion:
