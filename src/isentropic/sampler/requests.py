@@ -21,14 +21,14 @@ def check_model(path: str, context: int) -> None:
 def check_requests(
     prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding, context: int
 ) -> None:
-    """Raises ValueError for prompts that do not fit into `context` tokens, and for seeds that would repeat a completion."""
+    """Raises ValueError for prompts that `context` has no room for, and seeds that would repeat a completion."""
     if len(seeds) != len(prompts):
         raise ValueError(f"{len(prompts)} prompts came with {len(seeds)} seeds; each prompt has one")
     if count < 1:
         raise ValueError(f"count={count} completions of each prompt is not at least 1")
     longest = max(map(len, prompts), default=0)
     if longest >= context:
-        raise ValueError(f"a prompt of {longest} tokens leaves no room for an answer in sampler.max_model_len={context}")
+        raise ValueError(f"a prompt of {longest} tokens leaves no room for a token in sampler.max_model_len={context}")
     if longest + decoding.max_tokens > context:
         raise ValueError(
             f"a prompt of {longest} tokens and max_tokens={decoding.max_tokens} together exceed"

@@ -10,9 +10,10 @@ from isentropic.sampler import Completion, Decoding, Sampler
 
 @dataclass
 class ScriptedSampler(Sampler):
-    """The answers of a prompt in turn, from the first again after the last; `seeds` and what shapes the distribution are ignored.
+    """The answers of a prompt in turn, from the first again after the last, whatever the seeds and the temperature.
 
-    An answer that does not end in `eos`, or is cut at max_tokens, finishes by length. Raises KeyError for a prompt without answers.
+    An answer that does not end in `eos`, or is cut at max_tokens, finishes by length.
+    Raises KeyError for a prompt without answers.
     """
 
     answers: Mapping[tuple[int, ...], Sequence[Sequence[int]]]  # what is written after each prompt

@@ -121,22 +121,28 @@ class VllmSampler(Sampler):
         self.rouse("weights")
         self.rouse("kv_cache")
         if not self.loaded:
-            raise RuntimeError("the engine holds no model's weights: load them after start, sleep level 2 or a failed load")
+            raise RuntimeError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
         with untouched_process(self.enforce_eager):
             return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Raises ValueError for a name that is missing, tied aliases included; the weights are then unusable until a whole load."""
+        """Raises ValueError for a missing name, tied aliases included, and RuntimeError where `weights` fails midway.
+
+        After either the engine refuses to sample until a whole load.
+        """
         self.rouse("weights")  # and the cache only when it is needed, so that both never peak together
         self.loaded = False
         seen: set[str] = set()
         with untouched_process(self.enforce_eager):
-            self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": self.cast(weights, seen)})
+            try:
+                self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": self.cast(weights, seen)})
+            except Exception as error:
+                raise RuntimeError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
         if missing := self.names - seen:
-            raise ValueError(f"{len(missing)} weights did not come, {min(missing)} among them; a load takes all of them")
+            raise ValueError(f"{len(missing)} weights did not come, {min(missing)} among them; a load takes all")
         # entries are found by token ids, so those of the old weights would be taken for the new
         if not self.engine.reset_prefix_cache():
-            raise RuntimeError("the engine kept its prefix cache after new weights came; no request may be running then")
+            raise RuntimeError("the engine kept its cache of the old weights; no request may run during a load")
         self.loaded = True
 
     def cast(self, weights: Iterable[tuple[str, Tensor]], seen: set[str]) -> Iterator[tuple[str, Tensor]]:
