@@ -17,7 +17,21 @@ class Decoding:
     top_k: int  # 0 is off
     min_p: float  # 0 is off
     max_tokens: int
-    stop: str | None  # a text that is one token; it ends the completion, as the end-of-sequence token does, and stays in it
+    stop: str | None  # a text that is one token; ends a completion as the end-of-sequence token does, and stays in it
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ValueError(f"temperature={self.temperature} is not above 0")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p={self.top_p} is not above 0 and at most 1, which switches it off")
+        if self.top_k < 0:
+            raise ValueError(f"top_k={self.top_k} is negative; 0 switches it off")
+        if not 0 <= self.min_p < 1:
+            raise ValueError(f"min_p={self.min_p} is not at least 0, which switches it off, and below 1")
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens={self.max_tokens} is not at least 1")
+        if self.stop == "":
+            raise ValueError("stop='' is empty; it is a text of one token, or null")
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,10 @@ class Sampler(ABC):
     def sample(
         self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
     ) -> list[list[Completion]]:
-        """`count` completions of each prompt, in order. Child i of a prompt is drawn with seed + i, so callers space seeds by `count`."""
+        """`count` completions of each prompt, in order.
+
+        Child i of a prompt is drawn with seed + i, so callers space seeds by `count`.
+        """
 
     @abstractmethod
     def score(self, tokens: Sequence[int]) -> list[float] | None:
@@ -50,11 +67,11 @@ class Sampler(ABC):
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Takes Hugging Face names and whole tensors, tied aliases included, to the end, and forgets what it cached."""
 
-    def sleep(self) -> None:
+    def sleep(self) -> None:  # noqa: B027
         """Gives memory back while the policy trains."""
 
-    def wake(self) -> None:
+    def wake(self) -> None:  # noqa: B027
         """Undoes `sleep`, before `load`."""
 
-    def stop(self) -> None:
+    def stop(self) -> None:  # noqa: B027
         """Ends the engine and its processes."""

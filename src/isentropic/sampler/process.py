@@ -1,0 +1,53 @@
+"""What an engine inside the trainer's process may not change there: random state, threads, and what is printed."""
+
+import os
+import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+
+def prepare_environment() -> None:
+    """What vLLM reads when it is imported or built; what a user has set stays, but for the one process we need."""
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    defaults = {
+        "VLLM_LOGGING_LEVEL": "ERROR",  # it warns of each thing that we do on purpose, some at every load
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else it pins the trainer's threads
+        "VLLM_USE_FLASHINFER_SAMPLER": "0",  # has neither processed log-probs nor seeds per request
+    }
+    if dist.is_initialized() and dist.get_world_size() > 1:
+        rank = str(dist.get_rank())
+        os.environ |= {"RANK": rank, "WORLD_SIZE": str(dist.get_world_size())}
+        defaults["LOCAL_RANK"] = os.environ.get("SLURM_LOCALID", rank)
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+
+
+@contextmanager
+def untouched_process(eager: bool) -> Iterator[None]:
+    """Restores the trainer's random state and thread count, both of which the engine sets.
+
+    Eager: nothing is compiled inside, which would take a C++ compiler on CPU and half a minute.
+    """
+    python, array = random.getstate(), np.random.get_state()
+    set_threads, threads = torch.set_num_threads, torch.get_num_threads()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with (
+        warnings.catch_warnings(),
+        torch.random.fork_rng(devices),
+        torch.compiler.set_stance("force_eager" if eager else "default"),
+    ):
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(array)
+            torch.set_num_threads = set_threads  # vLLM replaces it on CPU
+            if torch.get_num_threads() != threads:
+                set_threads(threads)

@@ -1,0 +1,74 @@
+"""What every engine asks of a request before it spends time on it, and which tokens end a completion."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+
+from isentropic.sampler import Decoding
+
+
+def check_model(path: str, context: int) -> None:
+    """Raises ValueError where `path` holds no model, or one that reads fewer than `context` tokens."""
+    if not (Path(path) / "config.json").is_file():
+        raise ValueError(f"sampler.path={path} is not a model folder: it holds no config.json")
+    longest = getattr(AutoConfig.from_pretrained(path), "max_position_embeddings", context)
+    if context > longest:
+        raise ValueError(f"sampler.max_model_len={context} is more than the {longest} tokens that the model reads")
+
+
+def check_requests(
+    prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding, context: int
+) -> None:
+    """Raises ValueError for prompts that `context` has no room for, and seeds that would repeat a completion."""
+    if len(seeds) != len(prompts):
+        raise ValueError(f"{len(prompts)} prompts came with {len(seeds)} seeds; each prompt has one")
+    if count < 1:
+        raise ValueError(f"count={count} completions of each prompt is not at least 1")
+    longest = max(map(len, prompts), default=0)
+    if longest >= context:
+        raise ValueError(f"a prompt of {longest} tokens leaves no room for a token in sampler.max_model_len={context}")
+    if longest + decoding.max_tokens > context:
+        raise ValueError(
+            f"a prompt of {longest} tokens and max_tokens={decoding.max_tokens} together exceed"
+            f" sampler.max_model_len={context}"
+        )
+    if not all(prompts):
+        raise ValueError("a prompt of 0 tokens was given; a prompt has at least one")
+    check_seeds(prompts, count, seeds)
+
+
+def check_seeds(prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int]) -> None:
+    """Child i is drawn with seed + i: closer seeds on one prompt give the same completion twice."""
+    if not all(0 <= seed < 2**63 - count for seed in seeds):
+        raise ValueError(f"seeds run from {min(seeds)} to {max(seeds)}; they must lie in [0, 2**63)")
+    last: dict[tuple[int, ...], int] = {}
+    for seed, prompt in sorted(zip(seeds, map(tuple, prompts), strict=True)):
+        if prompt in last and seed - last[prompt] < count:
+            raise ValueError(
+                f"seeds {last[prompt]} and {seed} of the same prompt are closer than count={count},"
+                " so both would give the same completion; space them by count"
+            )
+        last[prompt] = seed
+
+
+@cache
+def end_tokens(path: str, stop: str | None) -> list[int]:
+    """Ids that end a completion: the model's own, its tokenizer's, and the one token of `stop`, else ValueError."""
+    ends = eos_of(path)
+    if stop is not None:
+        ids = AutoTokenizer.from_pretrained(path).encode(stop, add_special_tokens=False)
+        if len(ids) != 1:
+            raise ValueError(f"stop={stop!r} is {len(ids)} tokens for the tokenizer of {path}; it must be one")
+        ends |= set(ids)
+    return sorted(ends)
+
+
+def eos_of(path: str) -> set[int]:
+    listed = [AutoConfig.from_pretrained(path).eos_token_id]
+    if (Path(path) / "generation_config.json").is_file():
+        listed.append(GenerationConfig.from_pretrained(path).eos_token_id)
+    if (Path(path) / "tokenizer_config.json").is_file():
+        listed.append(AutoTokenizer.from_pretrained(path).eos_token_id)
+    return {int(token) for ids in listed if ids is not None for token in ([ids] if isinstance(ids, int) else ids)}

@@ -1,0 +1,55 @@
+"""Answers from a table, for tests: no model, no chance."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from isentropic.sampler import Completion, Decoding, Sampler
+
+
+@dataclass
+class ScriptedSampler(Sampler):
+    """The answers of a prompt in turn, from the first again after the last, whatever the seeds and the temperature.
+
+    An answer that does not end in `eos`, or is cut at max_tokens, finishes by length.
+    Raises KeyError for a prompt without answers.
+    """
+
+    answers: Mapping[tuple[int, ...], Sequence[Sequence[int]]]  # what is written after each prompt
+    eos: int
+    events: list[str] = field(init=False, default_factory=list[str])  # what was asked of it, in order
+    turns: dict[tuple[int, ...], int] = field(init=False, default_factory=dict[tuple[int, ...], int])
+
+    def start(self) -> None:
+        self.events.append("start")
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        self.events.append("sample")
+        return [[self.next_answer(tuple(prompt), decoding) for _ in range(count)] for prompt in prompts]
+
+    def next_answer(self, prompt: tuple[int, ...], decoding: Decoding) -> Completion:
+        turn = self.turns.get(prompt, 0)
+        self.turns[prompt] = turn + 1
+        answers = self.answers[prompt]
+        tokens = list(answers[turn % len(answers)])[: decoding.max_tokens]
+        return Completion(tokens, None, "stop" if tokens[-1:] == [self.eos] else "length")
+
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        return None
+
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        for _ in weights:
+            pass
+        self.events.append("load")
+
+    def sleep(self) -> None:
+        self.events.append("sleep")
+
+    def wake(self) -> None:
+        self.events.append("wake")
+
+    def stop(self) -> None:
+        self.events.append("stop")

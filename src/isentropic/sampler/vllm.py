@@ -1,0 +1,212 @@
+"""vLLM inside the trainer's process, on CPU or CUDA, one engine per rank.
+
+An engine in this process takes the policy's tensors one by one, without a copy of the model between the two.
+In return it must leave the process as it found it: random state, thread count, process group.
+"""
+
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler.process import prepare_environment, untouched_process
+from isentropic.sampler.requests import check_model, check_requests, end_tokens
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def available() -> bool:
+    """Whether vLLM is installed. Does not import it."""
+    return importlib.util.find_spec("vllm") is not None
+
+
+@dataclass
+class VllmSampler(Sampler):
+    """Log-probs are of the distribution that is sampled from: after temperature, top_k, top_p and min_p, renormalised.
+
+    Raises ValueError for settings, prompts or weights that do not fit, RuntimeError where the weights are not there.
+    """
+
+    path: str  # model folder
+    dtype: str  # float32 or bfloat16
+    load_format: str  # auto reads the folder's weights; dummy leaves them random until the first load
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int  # of one forward pass
+    kv_cache_gib: float | None  # None on CUDA: what gpu_memory_utilization leaves
+    gpu_memory_utilization: float  # share of the card, weights included
+    enforce_eager: bool
+    sleep_level: int  # 0: never sleeps; 1: weights wait in host memory; 2: weights are dropped
+    engine: Any = field(init=False, default=None, repr=False)
+    names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
+    loaded: bool = field(init=False, default=False)  # False while the engine's weights are no model's
+    asleep: set[str] = field(init=False, default_factory=set[str])
+    owns_group: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"sampler.dtype={self.dtype} is not one of {', '.join(DTYPES)}")
+        if self.load_format not in ("auto", "dummy"):
+            raise ValueError(f"sampler.load_format={self.load_format} is not one of auto, dummy")
+        if self.sleep_level not in (0, 1, 2):
+            raise ValueError(f"sampler.sleep_level={self.sleep_level} is not 0, 1 or 2")
+
+    def start(self) -> None:
+        check_model(self.path, self.max_model_len)
+        self.names = weight_names(self.path)
+        self.owns_group = not dist.is_initialized()
+        prepare_environment()
+        with untouched_process(self.enforce_eager):
+            from vllm import LLM
+
+            self.engine = LLM(self.path, **self.engine_settings())
+        self.loaded = self.load_format == "auto"
+
+    def engine_settings(self) -> dict[str, Any]:
+        from vllm.platforms import current_platform
+
+        settings: dict[str, Any] = {
+            "skip_tokenizer_init": True,
+            "generation_config": "vllm",  # no sampling defaults of the model's own
+            "dtype": self.dtype,
+            "load_format": self.load_format,
+            "logprobs_mode": "processed_logprobs",
+            "max_model_len": self.max_model_len,
+            "max_num_seqs": self.max_num_seqs,
+            "max_num_batched_tokens": self.max_num_batched_tokens,
+            "kv_cache_memory_bytes": None if self.kv_cache_gib is None else int(self.kv_cache_gib * 2**30),
+            "gpu_memory_utilization": self.gpu_memory_utilization,
+            "enforce_eager": self.enforce_eager,
+            "enable_sleep_mode": self.sleep_level > 0,
+            "use_tqdm_on_load": False,
+            "seed": 0,
+        }
+        if current_platform.is_cpu():
+            # a seeded request whose prompt is read in chunks crashes there: "CPU Generator does not use offset"
+            settings["enable_chunked_prefill"] = False
+            settings["max_num_batched_tokens"] = max(self.max_num_batched_tokens, self.max_model_len)
+            settings["enable_sleep_mode"] = False
+            self.sleep_level = 0
+        if dist.is_initialized() and dist.get_world_size() > 1:
+            settings["distributed_executor_backend"] = "external_launcher"
+        return settings
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        check_requests(prompts, count, seeds, decoding, self.max_model_len)
+        ends = end_tokens(self.path, decoding.stop)
+        answers = self.generate(prompts, [draws(decoding, count, seed, ends) for seed in seeds])
+        return [[completion_of(output) for output in answer.outputs] for answer in answers]
+
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        from vllm import SamplingParams
+
+        if not 2 <= len(tokens) < self.max_model_len:
+            raise ValueError(
+                f"{len(tokens)} tokens cannot be scored; sampler.max_model_len={self.max_model_len} is room for"
+                f" 2 to {self.max_model_len - 1}"
+            )
+        params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False, seed=0)
+        rows = self.generate([tokens], [params])[0].prompt_logprobs
+        return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
+
+    def generate(self, prompts: Sequence[Sequence[int]], params: list[Any]) -> list[Any]:
+        self.rouse("weights")
+        self.rouse("kv_cache")
+        if not self.loaded:
+            raise RuntimeError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
+        with untouched_process(self.enforce_eager):
+            return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
+
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Raises ValueError for a missing name, tied aliases included, and RuntimeError where `weights` fails midway.
+
+        After either the engine refuses to sample until a whole load.
+        """
+        self.rouse("weights")  # and the cache only when it is needed, so that both never peak together
+        self.loaded = False
+        seen: set[str] = set()
+        with untouched_process(self.enforce_eager):
+            try:
+                self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": self.cast(weights, seen)})
+            except Exception as error:
+                raise RuntimeError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
+        if missing := self.names - seen:
+            raise ValueError(f"{len(missing)} weights did not come, {min(missing)} among them; a load takes all")
+        # entries are found by token ids, so those of the old weights would be taken for the new
+        if not self.engine.reset_prefix_cache():
+            raise RuntimeError("the engine kept its cache of the old weights; no request may run during a load")
+        self.loaded = True
+
+    def cast(self, weights: Iterable[tuple[str, Tensor]], seen: set[str]) -> Iterator[tuple[str, Tensor]]:
+        for name, tensor in weights:
+            if name not in self.names:
+                raise ValueError(f"weight {name} is not one of the model in {self.path}")
+            seen.add(name)
+            yield name, tensor.detach().to(DTYPES[self.dtype])
+
+    def sleep(self) -> None:
+        if self.sleep_level:
+            self.engine.sleep(self.sleep_level)
+            self.asleep = {"weights", "kv_cache"}
+            self.loaded = self.loaded and self.sleep_level == 1
+
+    def wake(self) -> None:
+        self.rouse("weights")
+
+    def rouse(self, part: str) -> None:
+        if self.engine is None:
+            raise RuntimeError("the engine was not started")
+        if part in self.asleep:
+            torch.cuda.empty_cache()  # what the trainer cached and does not use
+            self.engine.wake_up([part])
+            self.asleep.discard(part)
+
+    def stop(self) -> None:
+        if self.engine is None:
+            return
+        self.engine.llm_engine.engine_core.shutdown()
+        self.engine = None
+        if self.owns_group and dist.is_initialized():
+            from vllm.distributed.parallel_state import destroy_distributed_environment, destroy_model_parallel
+
+            destroy_model_parallel()
+            destroy_distributed_environment()
+
+
+def weight_names(path: str) -> frozenset[str]:
+    with torch.device("meta"):
+        return frozenset(AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).state_dict())
+
+
+def draws(decoding: Decoding, count: int, seed: int, ends: list[int]) -> Any:
+    from vllm import SamplingParams
+
+    return SamplingParams(
+        n=count,
+        temperature=decoding.temperature,
+        top_p=decoding.top_p,
+        top_k=decoding.top_k,
+        min_p=decoding.min_p,
+        max_tokens=decoding.max_tokens,
+        stop_token_ids=ends,
+        seed=seed,
+        logprobs=0,  # that of the drawn token
+        detokenize=False,
+    )
+
+
+def completion_of(output: Any) -> Completion:
+    if output.finish_reason not in ("stop", "length"):
+        raise RuntimeError(f"the engine ended a completion by {output.finish_reason!r}, not by stop or length")
+    tokens = list(output.token_ids)
+    return Completion(
+        tokens, [row[token].logprob for row, token in zip(output.logprobs, tokens, strict=True)], output.finish_reason
+    )

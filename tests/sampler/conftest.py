@@ -1,0 +1,13 @@
+import pytest
+import torch
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """Log-probs of a completion by the trainer's arithmetic."""
+
+    def log_probs(model, prompt, completion, temperature):
+        logits = model(torch.tensor([[*prompt, *completion]])).logits[0, len(prompt) - 1 : -1]
+        return (logits / temperature).log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0].tolist()
+
+    return log_probs

@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from isentropic.sampler import Completion, Decoding
+from isentropic.sampler.scripted import ScriptedSampler
+
+DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=3, stop=None)
+
+
+@pytest.fixture
+def scripted():
+    return ScriptedSampler(answers={(5,): [[7, 1], [8]], (6,): [[2, 3, 4, 1]]}, eos=1)
+
+
+def test_answers_come_in_turn_and_begin_again(scripted):
+    first, second = scripted.sample([[5], [5]], 2, [0, 2], DECODING)
+    assert first == [Completion([7, 1], None, "stop"), Completion([8], None, "length")]
+    assert second == first
+
+
+def test_an_answer_is_cut_at_max_tokens(scripted):
+    assert scripted.sample([[6]], 1, [0], DECODING) == [[Completion([2, 3, 4], None, "length")]]
+
+
+def test_it_has_no_model_to_score_with(scripted):
+    assert scripted.score([5, 7]) is None
+
+
+def test_events_stand_in_the_order_of_the_calls(scripted):
+    scripted.start()
+    scripted.wake()
+    scripted.load([])
+    scripted.sample([[5]], 1, [0], DECODING)
+    scripted.sleep()
+    scripted.stop()
+    assert scripted.events == ["start", "wake", "load", "sample", "sleep", "stop"]
+
+
+def test_load_reads_to_the_end(scripted):
+    weights = iter([("a", torch.zeros(1)), ("b", torch.zeros(1))])
+    scripted.load(weights)
+    assert next(weights, None) is None
