@@ -1,1 +1,55 @@
 """Compose, build, fit: `python -m isentropic.train experiment=quickstart`."""
+
+from omegaconf import DictConfig, OmegaConf
+
+from isentropic.build import bad_input, build
+from isentropic.entry import CONFIGS, main
+
+
+@main("train")
+def train(cfg: DictConfig) -> float | None:
+    """Returns the last avg@k, for sweepers that look for the best."""
+    print("loading torch, lightning and transformers", flush=True)
+    from lightning import seed_everything
+    from torchmetrics import MetricCollection
+
+    from isentropic.policy.checkpoints import check
+
+    seed_everything(cfg.seed, verbose=False)
+    with bad_input("ckpt_path"):
+        if cfg.ckpt_path:
+            check(cfg.ckpt_path, cfg.policy.model.path)
+    fall_back(cfg)
+    task, sampler, algorithm = (build(cfg, key) for key in ("task", "sampler", "algorithm"))
+    data = build(cfg, "rollout", task=task, sampler=sampler)
+    scores = MetricCollection(build(cfg, "evaluation"))
+    policy = build(cfg, "policy", algorithm=algorithm, evaluation=scores)
+    with bad_input("rollout"):
+        data.check_context(cfg.sampler.max_model_len)
+    loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
+    trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
+    try:
+        if cfg.train:
+            trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
+        else:
+            trainer.validate(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
+    finally:
+        sampler.stop()
+        task.close()
+    print(f"run folder: {cfg.paths.output}", flush=True)
+    return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
+
+
+def fall_back(cfg: DictConfig) -> None:
+    """Where vLLM is not to be had, transformers answers, with the settings the two share."""
+    from isentropic.sampler.vllm import available
+
+    if cfg.sampler._target_.endswith(".VllmSampler") and not available():
+        print("vLLM is not installed here; going on with sampler=transformers", flush=True)
+        other = OmegaConf.load(CONFIGS / "sampler" / "transformers.yaml")
+        shared = {key: cfg.sampler[key] for key in other if key in cfg.sampler and key != "_target_"}
+        OmegaConf.update(cfg, "sampler", OmegaConf.merge(other, shared), merge=False, force_add=True)
+
+
+if __name__ == "__main__":
+    train()

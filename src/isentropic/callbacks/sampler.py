@@ -13,15 +13,16 @@ from isentropic.tensors import masked_mean
 class SamplerCallback(Callback):
     """Stops training with RuntimeError when the sampler's log-probs say that it does not hold the policy's weights."""
 
-    def __init__(self, sampler: Sampler, tolerance: float, canary_tokens: int) -> None:
-        self.sampler = sampler
+    def __init__(self, tolerance: float, canary_tokens: int) -> None:
+        if tolerance <= 0 or canary_tokens < 2:
+            raise ValueError(f"tolerance={tolerance} must be above 0 and canary_tokens={canary_tokens} at least 2")
         self.tolerance = tolerance  # mean |log-prob difference| per token, in nats
         self.canary_tokens = canary_tokens  # length of the fixed sequence that is scored after each sync
-        self.started = False
+        self.sampler: Sampler | None = None  # the data module's, once started
         self.last: list[float] | None = None  # the sampler's scores at the last sync
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.start()
+        self.start(trainer)
 
     def on_train_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
         self.sync(pl_module, moved=False)
@@ -38,14 +39,13 @@ class SamplerCallback(Callback):
         pl_module.log_dict({"sampler/canary_gap": gap, "throughput/sync_seconds": perf_counter() - start})
 
     def on_validation_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
-        if not self.started:
-            self.start()
+        if self.sampler is None:
+            self.start(trainer)
             self.sync(pl_module, moved=False)
 
-    def start(self) -> None:
-        if not self.started:
-            self.sampler.start()
-            self.started = True
+    def start(self, trainer: Trainer) -> None:
+        self.sampler = trainer.datamodule.sampler
+        self.sampler.start()
 
     def sync(self, module: PolicyModule, moved: bool) -> float:
         """Pushes the weights and scores a fixed sequence on both sides."""
