@@ -1,0 +1,187 @@
+"""From a config to the parts it describes: checked whole before anything is made, plain containers only.
+
+    policy = build(cfg, "policy", algorithm=algorithm)      # settings from the config, the rest from the caller
+    with bad_input("ckpt_path"):                            # a ValueError or OSError in here is the user's to mend
+        ...
+
+Works as `hydra.utils.instantiate` does, with `_target_` and `_partial_`, but never turns a dataclass back into a
+config, and knows the dotted key of what is wrong. `_convert_` is accepted and always "object".
+"""
+
+import difflib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from beartype import BeartypeConf
+from beartype.door import is_bearable, is_subhint
+from hydra._internal.utils import _locate  # pyright: ignore[reportPrivateUsage]
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+RESERVED = {"_target_", "_partial_", "_convert_"}
+TOWER = BeartypeConf(is_pep484_tower=True)  # 1 is a float, as in YAML
+
+
+class BadInput(ValueError):
+    """What the user gave cannot be used. Its text is one sentence, which entry points print instead of a traceback."""
+
+
+@contextmanager
+def bad_input(key: str = "") -> Iterator[None]:
+    """Names the key, and marks as the user's, any ValueError, OSError or ImportError raised inside."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except (ValueError, OSError, ImportError) as error:
+        text = " ".join(str(error).split())
+        raise BadInput(text if not key or text.startswith(key) else f"{key}: {text}") from error
+
+
+def build(cfg: DictConfig, key: str, **given: Any) -> Any:
+    """The part at a dotted key, or a dict of parts, or None. `given` are arguments that no config can hold.
+
+    Raises BadInput for unknown or missing settings, values of the wrong type, and what constructors refuse.
+    """
+    settings = plain(cfg, key)
+    check(settings, key)
+    return _make(settings, key, given)
+
+
+def plain(cfg: DictConfig, key: str = "") -> Any:
+    """Resolved dicts and lists of the node at a dotted key. Raises BadInput where a value is missing."""
+    try:
+        node = OmegaConf.select(cfg, key) if key else cfg
+        if not OmegaConf.is_config(node):
+            return node
+        for name, value in leaves(OmegaConf.to_container(node), key):
+            if value == "???":
+                raise BadInput(f"{name} has no value; set it with {name}=...")
+        return OmegaConf.to_container(node, resolve=True)
+    except OmegaConfBaseException as error:
+        raise BadInput(f"{error.full_key or key}: {str(error).splitlines()[0]}") from error
+
+
+def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values; lists and empty dicts are values."""
+    if isinstance(node, dict) and node:
+        for name, value in node.items():
+            yield from leaves(value, f"{key}.{name}" if key else str(name))
+    else:
+        yield key, node
+
+
+def check(settings: Any, key: str = "") -> None:
+    """Every setting of every part below: does the part have it, and is its value of that type? Makes nothing.
+
+    Raises BadInput for the first that fails.
+    """
+    if isinstance(settings, list):
+        for index, value in enumerate(settings):
+            check(value, f"{key}[{index}]")
+    elif isinstance(settings, dict):
+        if "_target_" in settings:
+            _check_part(settings, key)
+        for name, value in settings.items():
+            check(value, f"{key}.{name}".strip("."))
+
+
+def _check_part(settings: Mapping[str, Any], key: str) -> None:
+    target = _target(settings, key)
+    parameters = _parameters(target)
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    names = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    try:
+        hints = get_type_hints(target.__init__ if isinstance(target, type) else target)
+    except (NameError, TypeError):  # annotations that only a type checker can read
+        hints = {}
+    for name, value in settings.items():
+        if name in RESERVED:
+            continue
+        if name not in names and not open_ended:
+            raise BadInput(does_not_exist(f"{key}.{name}", name, names, key))
+        if name in hints:
+            _check_value(value, hints[name], f"{key}.{name}")
+
+
+def _check_value(value: Any, hint: Any, key: str) -> None:
+    if isinstance(value, dict) and "_target_" in value:
+        target = _target(value, key)
+        fits = value.get("_partial_") or not isinstance(target, type) or is_subhint(target, hint)
+        value = value["_target_"]
+    elif isinstance(value, dict) and get_origin(hint) is dict:
+        for name, item in value.items():
+            _check_value(item, get_args(hint)[1], f"{key}.{name}")
+        return
+    elif _holds_parts(value):
+        return
+    else:
+        wrong_flag = isinstance(value, bool) and hint in (int, float, int | None, float | None)
+        fits = is_bearable(value, hint, conf=TOWER) and not wrong_flag
+    if not fits:
+        raise BadInput(f"{key}={'null' if value is None else value} is not {_describe(hint)}")
+
+
+def _holds_parts(value: Any) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    return any((isinstance(item, dict) and "_target_" in item) or _holds_parts(item) for item in items)
+
+
+def _describe(hint: Any) -> str:
+    if hint is type(None):
+        return "null"
+    if get_origin(hint) is Literal:
+        return listed(map(str, get_args(hint)), "or")
+    if isinstance(hint, type) and not get_args(hint):
+        return ("an " if hint.__name__[0] in "aeiouAEIOU" else "a ") + hint.__name__
+    return listed((_describe(option) for option in get_args(hint)), "or") if type(None) in get_args(hint) else str(hint)
+
+
+def _target(settings: Mapping[str, Any], key: str) -> Any:
+    path = settings["_target_"]
+    try:
+        return _locate(path)  # the public get_object logs a second account of what goes wrong
+    except (ImportError, ValueError) as error:
+        cause = error.__cause__ or error
+        if not isinstance(cause, (ImportError, AttributeError, ValueError)):
+            raise
+        raise BadInput(f"{key}: {path} cannot be imported ({' '.join(str(cause).split())})") from error
+
+
+def _parameters(target: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(target).parameters
+
+
+def _make(settings: Any, key: str, given: Mapping[str, Any]) -> Any:
+    if isinstance(settings, list):
+        return [_make(value, f"{key}[{index}]", {}) for index, value in enumerate(settings)]
+    if not isinstance(settings, dict):
+        return settings
+    made = {name: _make(value, f"{key}.{name}", {}) for name, value in settings.items() if name not in RESERVED}
+    if "_target_" not in settings:
+        return made
+    target, arguments = _target(settings, key), made | dict(given)
+    if settings.get("_partial_"):
+        return partial(target, **arguments)
+    needed = [p.name for p in _parameters(target).values() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    for name in needed:
+        if name not in arguments:
+            raise BadInput(f"{key}.{name} has no value; set it with {key}.{name}=...")
+    with bad_input(key):
+        return target(**arguments)
+
+
+def does_not_exist(what: str, name: str, names: Iterable[str], where: str, kind: str = "the keys") -> str:
+    """One sentence with all that exists, and the closest of it."""
+    names = sorted(names)
+    closest = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {closest[0]}?" if closest else ""
+    return f"{what} does not exist: {where or 'the config'} has {f'{kind} {listed(names)}' if names else 'none'}{hint}"
+
+
+def listed(names: Iterable[str], word: str = "and") -> str:
+    *first, last = names
+    return f"{', '.join(first)} {word} {last}" if first else last

@@ -1,0 +1,115 @@
+"""From the command line to a checked config. Imports neither torch nor lightning."""
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import setup_globals
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, read_write
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from isentropic.build import BadInput, check, does_not_exist, listed, plain
+
+OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
+OmegaConf.register_new_resolver("unset", lambda variable: variable not in os.environ, replace=True)
+
+
+def loader_of(configs: Path, extra: str | None = None) -> ConfigLoaderImpl:
+    setup_globals()
+    path = create_config_search_path(str(configs))
+    if extra is not None:
+        path.prepend("command-line", f"file://{os.path.abspath(extra)}", SearchPathQuery(provider="schema"))
+    return ConfigLoaderImpl(path)
+
+
+def check_jobs(loader: ConfigLoaderImpl, name: str, overrides: list[str], sweep: bool, parts: bool = True) -> None:
+    """Raises BadInput for the first key, option, value or setting of a part that cannot be, in any job of a sweep.
+
+    `parts=False` stops at the composition, and so imports no part.
+    """
+    for own in _jobs(overrides, loader) if sweep else [overrides]:
+        cfg = compose(loader, name, own)
+        if parts:
+            _check_config(cfg, loader, name)
+
+
+def _jobs(overrides: list[str], loader: ConfigLoaderImpl) -> Iterator[list[str]]:
+    """As few jobs as hold every value of every axis once."""
+    try:
+        parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
+    except HydraException as error:
+        raise BadInput(_explain(error)) from error
+    axes = [
+        [f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()] if o.is_discrete_sweep() else [o.input_line]
+        for o in parsed
+        if not o.is_interval_sweep()
+    ]
+    for i in range(max(map(len, axes), default=1)):
+        yield [str(axis[i % len(axis)]) for axis in axes]
+
+
+def compose(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> DictConfig:
+    """As Hydra does, its own node included. Raises BadInput with what exists in place of what was asked for."""
+    try:
+        return loader.load_configuration(name, overrides, RunMode.RUN)
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        key = re.match(r"Could not override '(.+?)'", str(error))
+        if key is None:
+            raise BadInput(_explain(error)) from error
+        parsed = [] if "/" in key[1] else OverridesParser.create().parse_overrides(overrides)
+        chosen = [str(o.input_line) for o in parsed if loader.repository.group_exists(o.key_or_group)]
+        raise BadInput(_unknown(key[1], compose(loader, name, chosen))) from error
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, OverrideParseException):
+        return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+        group, _, option = error.missing_cfg_file.rpartition("/")
+        closest = difflib.get_close_matches(option, error.options, n=1)
+        hint = f"; did you mean {closest[0]}?" if closest else ""
+        return f"{group}={option} does not exist: {group} can be {listed(sorted(error.options), 'or')}{hint}"
+    return " ".join(f"{error} {error.__cause__ or ''}".split())
+
+
+def _unknown(key: str, cfg: DictConfig) -> str:
+    if "/" in key:
+        groups = [group for group in cfg.hydra.runtime.choices if not group.startswith("hydra/")]
+        return does_not_exist(key, key, groups, "", "the groups")
+    node, where = OmegaConf.to_container(cfg), ""
+    for name in key.split("."):
+        if not isinstance(node, dict):
+            return f"{key} does not exist: {where} is {node}, which has no keys"
+        if name not in node:
+            return does_not_exist(key, name, _shown(node), where)
+        node, where = node[name], f"{where}.{name}".strip(".")
+    return f"{key} cannot be set"
+
+
+def _shown(node: dict[Any, Any]) -> list[str]:
+    return [str(name) for name in node if name != "hydra" and not str(name).startswith("_")]
+
+
+def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, name: str) -> None:
+    known = _shown(dict.fromkeys(compose(loader, name, [])))
+    with read_write(cfg):
+        cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
+    HydraConfig.instance().set_config(cfg)
+    settings = plain(OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"]))
+    HydraConfig.instance().cfg = None
+    for key in settings:
+        if key not in known and not loader.repository.group_exists(key):
+            raise BadInput(does_not_exist(key, key, known, ""))
+    check(settings)

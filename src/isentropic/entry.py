@@ -1,0 +1,143 @@
+"""What every entry point shares: a checked command line, and the life of one run. Imports neither torch nor lightning.
+
+    @main("train")                                  # configs/train.yaml
+    def train(cfg: DictConfig) -> float | None:     # a float is what a sweeper may optimise
+        import lightning                            # slow imports belong here, after the first line on the screen
+        ...
+
+Before Hydra makes the run's folder, the whole config of every job is composed and checked (`build.check`). BadInput,
+then or later, is one sentence on stderr and exit code 1, with a traceback only under HYDRA_FULL_ERROR=1; a folder in
+which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved) and
+config_sources.txt (each value and where it came from) into its folder; print_config=true prints the latter.
+"""
+
+import os
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, read_write
+
+from isentropic.build import BadInput
+from isentropic.compose import check_jobs, loader_of
+from isentropic.sources import sources, tree
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "configs"
+CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt"}
+LAUNCHED = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
+    """`hydra.main` for configs/<name>.yaml, with checks before the run's folder exists."""
+
+    def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
+        @wraps(function)
+        def job(cfg: DictConfig) -> Any:
+            folder = Path(HydraConfig.get().runtime.output_dir)
+            with one_sentence(folder), _a_process_of_its_own(folder):
+                if rank() == 0:
+                    _record(cfg, folder, configs)
+                return function(cfg)
+
+        @wraps(function)
+        def entry() -> None:
+            read_environment()
+            run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
+            arguments = get_args_parser().parse_args()
+            asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
+            if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
+                with one_sentence():
+                    _check_command_line(arguments, arguments.config_name or name, configs)
+            run()
+
+        return entry
+
+    return decorate
+
+
+def rank() -> int:
+    """Of this process among those of its run, before any process group exists."""
+    return next((int(os.environ[k]) for k in ("RANK", "LOCAL_RANK", "SLURM_PROCID") if k in os.environ), 0)
+
+
+@contextmanager
+def one_sentence(folder: Path | None = None) -> Iterator[None]:
+    """Prints BadInput and exits with 1, taking back the run's folder if nothing has happened in it yet."""
+    try:
+        yield
+    except BadInput as error:
+        if folder is not None:
+            _take_back(folder)
+        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(1) from None
+
+
+def _take_back(folder: Path) -> None:
+    for path, made in (folder, CONFIG_FILES), *((parent, {"multirun.yaml"}) for parent in folder.parents[:3]):
+        names = {entry.name for entry in path.iterdir()}
+        if not names <= made | ({n for n in names if n.endswith(".log")} if path == folder else set()):
+            return
+        shutil.rmtree(path)
+
+
+def read_environment() -> None:
+    """.env at the root of the project gives what the shell does not."""
+    os.environ.setdefault("PROJECT_ROOT", str(ROOT))
+    file = ROOT / ".env"
+    for line in file.read_text().splitlines() if file.is_file() else []:
+        name, equals, value = line.removeprefix("export ").partition("=")
+        if equals and not line.lstrip().startswith("#"):
+            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
+    loader = loader_of(configs, arguments.config_dir)
+    sweep = arguments.multirun or "hydra.mode=MULTIRUN" in arguments.overrides
+    if not arguments.cfg and rank() == 0:
+        print(f"isentropic {' '.join([name, *arguments.overrides])}", flush=True)
+    check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
+
+
+def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
+    job = HydraConfig.get()
+    origin = sources(loader_of(configs), str(job.job.config_name), list(job.overrides.task))
+    text = tree(cfg, origin)
+    (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    (folder / "config_sources.txt").write_text(text)
+    if cfg.get("print_config"):
+        print(text, flush=True)
+
+
+@contextmanager
+def _a_process_of_its_own(folder: Path) -> Iterator[None]:
+    """Lightning starts further ranks with this process's arguments, and leaves its variables and process group behind.
+
+    Inside a sweep the ranks must run this job alone, in its folder, and the next job must find nothing of this one.
+    """
+    environment, arguments = {name: os.environ.get(name) for name in LAUNCHED}, sys.argv
+    job = HydraConfig.get()
+    if job.mode == RunMode.MULTIRUN:
+        own = [line for line in job.overrides.hydra if not line.startswith(("hydra.mode=", "hydra.sweep"))]
+        sys.argv = [arguments[0], "-cn", str(job.job.config_name), *job.overrides.task, *own]
+        with read_write(job):
+            job.run.dir = str(folder)
+    yield
+    sys.argv = arguments
+    if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
+        distributed.destroy_process_group()
+    if wandb := sys.modules.get("wandb"):
+        wandb.finish()
+    for name, value in environment.items():
+        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
