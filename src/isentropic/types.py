@@ -5,7 +5,7 @@ logp[b, s] is the log-probability of tokens[b, s] given tokens[b, :s].
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,16 +22,18 @@ Scalar = Float[Tensor, ""]
 # One value per name. Those of an optimizer step are added up over its micro-batches; the mean over ranks is the value.
 Metrics = dict[str, Scalar | float]
 
+Record = TypeVar("Record", bound="Rows")  # beartype does not know Self in a class that jaxtyping checks
+
 
 @dataclass(frozen=True)
 class Rows:
     """A record of tensors that share their first axis: it is cut and moved as one."""
 
-    def __getitem__(self, rows: slice | Tensor) -> Self:
+    def __getitem__(self: Record, rows: slice | Tensor) -> Record:
         """The same record of some rows: a slice, indices or a mask of rows."""
         return replace(self, **{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
-    def to(self, device: torch.device | str, **kwargs: Any) -> Self:
+    def to(self: Record, device: torch.device | str, **kwargs: Any) -> Record:
         """The same record on another device; keywords are those of Tensor.to."""
         return replace(self, **{f.name: getattr(self, f.name).to(device, **kwargs) for f in fields(self)})
 

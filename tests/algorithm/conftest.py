@@ -1,0 +1,81 @@
+"""Isentropic is imported inside fixtures: the shape checks must be installed before."""
+
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.utils import instantiate
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+# The lines of configs/train.yaml that concern the algorithm.
+ALONE = [
+    {"algorithm": "grpo"},
+    {"experiment": None},
+    {"optional experiment@algorithm": "${experiment}/${algorithm}"},
+    {"optional experiment@algorithm.control": "${experiment}/control/${algorithm/control}"},
+    "_self_",
+]
+
+
+@cache
+def composed(*overrides):
+    ConfigStore.instance().store(name="algorithm_alone", node={"defaults": ALONE})
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("algorithm_alone", overrides=list(overrides)).algorithm
+
+
+@pytest.fixture
+def configure():
+    """Overrides in, the algorithm's config out."""
+    return lambda *overrides: deepcopy(composed(*overrides))
+
+
+@pytest.fixture
+def build(configure):
+    """Overrides in, an Algorithm out."""
+    return lambda *overrides: instantiate(configure(*overrides))
+
+
+def table(rows, pad):
+    return torch.tensor([r + [pad] * (5 - len(r)) for r in rows], dtype=torch.float64)
+
+
+@pytest.fixture
+def paper():
+    """Four answers to one prompt, right, wrong, right, wrong, with garbage in the padding; and the policy after a step."""
+    from isentropic.types import ScoredBatch, TokenStats
+
+    old = table([[0.9, 0.0012, 0.5, 0.3, 0.8], [0.7, 0.05, 0.6, 0.00012], [0.0009, 0.95, 0.0006], [0.4, 0.25]], 1).log()
+    new = table([[0.92, 0.0015, 0.7, 0.2, 0.8], [0.5, 0.06, 0.6, 0.0015], [0.001, 0.95, 0.0005], [0.5, 0.22]], 1).log()
+    old_entropy = table([[0.3, 0.1, 1.2, 1.6, 0.5], [0.8, 2.0, 0.9, 0.4], [0.9, 0.2, 2.6], [1.1, 1.5]], 9)
+    new_entropy = table([[0.25, 0.05, 1.0, 1.7, 0.5], [1.0, 1.9, 0.9, 0.6], [1.8, 0.2, 2.5], [1.0, 1.6]], 9)
+    mask = torch.arange(5) < torch.tensor([5, 4, 3, 2])[:, None]
+    old, new = old.masked_fill(~mask, -30), new.masked_fill(~mask, -30)
+    reward = torch.tensor([1.0, 0, 1, 0], dtype=torch.float64)
+    zero = torch.zeros(4, dtype=torch.long)
+    ids = torch.zeros(4, 5, dtype=torch.long)
+    batch = ScoredBatch(ids, mask, zero, reward, reward > 0, zero > 0, old, old, old_entropy)
+    return batch, TokenStats(new, new_entropy)
+
+
+@pytest.fixture
+def charge():
+    """One optimizer step of one micro-batch, up to its loss: (loss, gradient at each log-prob, metrics, credit)."""
+    from isentropic.tensors import masked_mean, totals
+    from isentropic.types import TokenStats, Vitals
+
+    def charged(algorithm, batch, now):
+        logp = now.logp.clone().requires_grad_()
+        now = TokenStats(logp, now.entropy)
+        drive = algorithm.control.update(Vitals(masked_mean(batch.old_entropy, batch.mask).item(), 0.0))
+        credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive)
+        loss, more = algorithm.loss(now, batch, credit, drive, totals(credit.mask))
+        loss.backward()
+        return loss.item(), logp.grad, {k: float(v) for k, v in (metrics | more).items()}, credit
+
+    return charged

@@ -1,0 +1,127 @@
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isentropic.tensors import gather, group_centred, group_mean, group_score, masked_mean, row_mean, share
+from isentropic.tensors import top_fraction, totals
+
+NUMBERS = st.floats(-100, 100, width=32)
+
+
+@st.composite
+def tables(draw, values=NUMBERS):
+    """Values, a mask, and the same values with garbage outside of it."""
+    rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    x = torch.tensor(draw(st.lists(values, min_size=rows * columns, max_size=rows * columns)))
+    mask = torch.tensor(draw(st.lists(st.booleans(), min_size=rows * columns, max_size=rows * columns)))
+    x, mask = x.view(rows, columns), mask.view(rows, columns)
+    garbage = draw(st.sampled_from([math.nan, math.inf, -math.inf, 1e30]))
+    return x, mask, torch.where(mask, x, garbage)
+
+
+@st.composite
+def groups(draw, values=NUMBERS):
+    n = draw(st.integers(1, 12))
+    x = torch.tensor(draw(st.lists(values, min_size=n, max_size=n)))
+    return x, torch.tensor(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+
+
+@given(tables(), st.floats(0.01, 1))
+def test_top_fraction_takes_the_largest_and_what_equals_the_least_of_them(table, fraction):
+    x, mask, dirty = table
+    taken = top_fraction(dirty, mask, fraction)
+    n = int(mask.sum())
+    k = min(n, max(1, int(n * fraction + 0.999999))) if n else 0
+    assert not (taken & ~mask).any()
+    assert taken.sum() >= k
+    if k:
+        ranked = sorted(x[mask].tolist(), reverse=True)
+        assert sorted(x[taken].tolist(), reverse=True) == [v for v in ranked if v >= ranked[k - 1]]
+
+
+@pytest.mark.parametrize("n, k", [(0, 0), (1, 1), (6, 1), (8, 1), (10, 1), (11, 2), (20, 2), (30, 3), (1000, 100)])
+def test_the_number_taken_is_a_ceiling(n, k):
+    x = torch.arange(1200.0)[None]
+    assert top_fraction(x, x < n, 0.1).sum() == k
+    assert n == 0 or k == max(1, math.ceil(Fraction(n, 10)))
+
+
+def test_nothing_is_taken_of_nothing_or_with_a_fraction_of_zero():
+    x = torch.ones(2, 3)
+    assert not top_fraction(x, x < 0, 0.5).any()
+    assert not top_fraction(x, x > 0, 0.0).any()
+
+
+def test_equals_are_taken_together():
+    x = torch.ones(2, 3)
+    assert top_fraction(x, x > 0, 0.1).all()
+
+
+def test_infinite_surprisal_comes_first_and_nan_never():
+    x = torch.tensor([[math.inf, 1.0, math.nan, 2.0, math.nan]])
+    assert top_fraction(x, x == x, 0.1).tolist() == top_fraction(x, torch.ones_like(x) > 0, 0.1).tolist()
+    assert top_fraction(x, torch.ones_like(x) > 0, 0.1).tolist() == [[True, False, False, False, False]]
+    assert not top_fraction(x * math.nan, torch.ones_like(x) > 0, 0.1).any()
+
+
+def test_selection_compares_in_the_dtype_of_the_values():
+    x = torch.tensor([[0.1, 0.2, 0.3]], dtype=torch.float64) / 3
+    assert top_fraction(x, x > 0, 0.3).tolist() == [[False, False, True]]
+
+
+@given(tables())
+def test_means_do_not_see_what_is_masked(table):
+    x, mask, dirty = table
+    mean = masked_mean(dirty, mask)
+    torch.testing.assert_close(mean, x[mask].mean(), equal_nan=True, atol=1e-4, rtol=1e-5)
+    for row, values, kept in zip(row_mean(dirty, mask), x, mask, strict=True):
+        expected = values[kept].mean() if kept.any() else torch.tensor(0.0)
+        torch.testing.assert_close(row, expected, atol=1e-4, rtol=1e-5)
+
+
+@given(tables())
+def test_totals_count_tokens_and_the_rows_that_have_any_and_are_never_zero(table):
+    mask = table[1]
+    counted = totals(mask)
+    assert counted.tokens == max(1, mask.sum())
+    assert counted.sequences == max(1, sum(row.any() for row in mask))
+    assert share(mask, counted) == (1 if mask.any() else 0)
+
+
+@given(groups())
+def test_group_means_are_those_of_their_rows(given_groups):
+    x, group = given_groups
+    for i in range(len(x)):
+        torch.testing.assert_close(group_mean(x, group)[i], x[group == group[i]].mean(), atol=1e-4, rtol=1e-5)
+
+
+@given(groups(st.integers(-100, 100).map(float)))
+def test_scores_are_those_of_torch(given_groups):
+    x, group = given_groups
+    for g in group.unique():
+        values = x[group == g]
+        spread = len(values.unique()) > 1
+        expected = (values - values.mean()) / (values.std() + 1e-6) if spread else torch.zeros_like(values)
+        torch.testing.assert_close(group_score(x, group)[group == g], expected, atol=1e-4, rtol=1e-4)
+
+
+@given(groups(st.integers(-100, 100).map(float)), st.sampled_from([0.25, 2.0, 16.0]))
+def test_scores_do_not_depend_on_the_scale_of_rewards(given_groups, scale):
+    x, group = given_groups
+    torch.testing.assert_close(group_score(x * scale + 8, group), group_score(x, group), atol=1e-3, rtol=1e-3)
+
+
+@given(NUMBERS, st.integers(1, 12))
+def test_equal_values_have_exactly_no_distance(value, n):
+    x, group = torch.full((n,), value), torch.zeros(n, dtype=torch.long)
+    assert torch.equal(group_centred(x, group), torch.zeros(n))
+    assert torch.equal(group_score(x, group), torch.zeros(n))
+
+
+def test_alone_gather_returns_what_it_is_given():
+    x = torch.arange(3.0)
+    assert gather(x) is x
