@@ -80,8 +80,8 @@ class Checkpoint(callbacks.Checkpoint):
             remove(unfinished)
             kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
             raise ValueError(
-                f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({error}); {kept}; free some space"
-                f" in {folder} and resume"
+                f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({error}); {kept}; free"
+                f" some space in {folder} and resume"
             ) from error
         trainer.strategy.barrier()
         self.saved = rollouts(pl_module)

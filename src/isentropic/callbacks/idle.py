@@ -44,10 +44,8 @@ class Idle(Callback):
                 f"Clipping on the {side} side has stopped no token in {self.patience} rollouts; with one optimizer step"
                 " per rollout the ratio is 1 and clipping cannot act: use several, or do not compare clip ranges."
             )
-        return (
-            f"The credit rule {part.removeprefix('credit/')} has changed no token in {self.patience} rollouts"
-            + (", because the entropy controller asks for nothing." if self.still["control"] else "; check its settings.")
-        )
+        why = ", because the entropy controller asks for nothing." if self.still["control"] else "; check its settings."
+        return f"The credit rule {part.removeprefix('credit/')} has changed no token in {self.patience} rollouts{why}"
 
 
 def activity(metrics: dict[str, float]) -> dict[str, bool]:

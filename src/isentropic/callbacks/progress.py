@@ -111,7 +111,8 @@ class Progress(ProgressBar):
         now = time.monotonic()
         if self.enabled and self.live is None and (at_once or now - self.told >= self.seconds):
             self.told = now
-            print(" | ".join([f"step {self.step}/{self.steps or '?'}", self.phase, *self.facts(), self.times()]), flush=True)
+            place = f"step {self.step}/{self.steps or '?'}"
+            print(" | ".join([place, self.phase, *self.facts(), self.times()]), flush=True)
 
     def panel(self) -> Panel:
         head = Table.grid(expand=True, padding=(0, 1))

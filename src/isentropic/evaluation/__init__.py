@@ -50,7 +50,8 @@ class Score(Metric, ABC):
             raise ValueError(f"{self.name} has no completions to judge; ask at least one problem")
         if asked.min() < self.k:
             raise ValueError(
-                f"{self.name} needs {self.k} completions of every problem, one has {int(asked.min())}; ask for more of each"
+                f"{self.name} needs {self.k} completions of every problem, one has {int(asked.min())};"
+                " ask for more of each"
             )
         scores = self.score(right, asked)
         low, high = interval(scores, self.resamples)
@@ -84,5 +85,6 @@ def interval(scores: PerProblem, resamples: int) -> tuple[Tensor, Tensor]:
     """95 % by bootstrap over problems (Efron 1979), the same for the same scores on any number of ranks."""
     draw = torch.Generator().manual_seed(0)
     picks = torch.randint(len(scores), (resamples, len(scores)), generator=draw)
-    low, high = scores.cpu()[picks].mean(-1).quantile(torch.tensor([0.025, 0.975], dtype=scores.dtype)).to(scores.device)
+    means = scores.cpu()[picks].mean(-1)
+    low, high = means.quantile(torch.tensor([0.025, 0.975], dtype=scores.dtype)).to(scores.device)
     return low, high

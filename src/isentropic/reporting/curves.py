@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito 2008: safe when colour-blind
+# Okabe and Ito 2008: told apart by the colour-blind too
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 MARKERS = "osD^vP"
 BAND = 0.2  # of the target, on either side
@@ -56,7 +57,7 @@ def compare(folders: Sequence[Path], labels: Sequence[str], out: Path) -> Path:
 
 
 def load(folder: Path, label: str) -> Run:
-    """The newest `metrics.csv` in or under a folder; a step that was logged twice, as by a resumed run, counts as last."""
+    """The newest `metrics.csv` in or under a folder; of a step logged twice, as by a resumed run, the last counts."""
     files = sorted(Path(folder).rglob("metrics.csv"), key=lambda file: file.stat().st_mtime)
     if not files:
         raise ValueError(f"no metrics.csv in {folder}; give the folder of a run made with logger=csv")
@@ -108,12 +109,11 @@ def draw_scores(axis: Any, runs: list[Run], kinds: Sequence[str], title: str) ->
 
 
 def smooth(values: np.ndarray) -> np.ndarray:
-    """A running mean over a thirtieth of the run on either side, narrower at its ends."""
-    reach = len(values) // 30
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    place = np.arange(len(values))
-    reach = np.minimum(reach, np.minimum(place, place[::-1]))
-    return (sums[place + reach + 1] - sums[place - reach]) / (2 * reach + 1)
+    """A running mean over a thirtieth of the run on either side, as far as the run goes."""
+    count = len(values)
+    reach, sums, place = count // 30, np.concatenate([[0.0], np.cumsum(values)]), np.arange(count)
+    first, end = np.maximum(place - reach, 0), np.minimum(place + reach + 1, count)
+    return (sums[end] - sums[first]) / (end - first)
 
 
 def canvas() -> tuple[Figure, Any]:

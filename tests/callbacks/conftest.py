@@ -1,0 +1,118 @@
+"""A run in miniature: one training step is one rollout of two groups, learnt from in two optimizer steps."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from lightning import LightningDataModule, LightningModule, Trainer
+from lightning.pytorch.loggers import CSVLogger
+
+from isentropic.types import Credit, RolloutBatch, ScoredBatch
+
+
+class Letters:
+    def decode(self, tokens):
+        return "".join(chr(ord("a") + token) for token in tokens)
+
+
+def rollout(step):
+    tokens = torch.tensor([[0, 1, 2, 3, 0], [0, 1, 4, 5, 6], [7, 8, 9, 0, 0], [7, 8, 9, 10, 0]])
+    mask = torch.tensor([[0, 0, 1, 1, 0], [0, 0, 1, 1, 1], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0]]).bool()
+    group = torch.tensor([0, 0, 1, 1]) + 2 * step
+    reward = torch.tensor([1.0, 0, 0, 0])
+    return RolloutBatch(tokens, mask, group, reward, reward > 0, torch.tensor([0, 1, 0, 0]).bool(), mask * -0.5)
+
+
+class Stream:
+    """Sized and with a position, as the real one."""
+
+    def __init__(self, steps):
+        self.steps, self.step = steps, 0
+
+    def __len__(self):
+        return self.steps
+
+    def __iter__(self):
+        while self.step < self.steps:
+            self.step += 1
+            yield rollout(self.step - 1)
+
+    def state_dict(self):
+        return {"step": self.step}
+
+    def load_state_dict(self, state):
+        self.step = state["step"]
+
+
+class Rollouts(LightningDataModule):
+    def __init__(self, steps):
+        super().__init__()
+        self.stream, self.tokenizer = Stream(steps), Letters()
+
+    def train_dataloader(self):
+        return self.stream
+
+    def val_dataloader(self):
+        return [rollout(0)]
+
+
+class Tiny(LightningModule):
+    def __init__(self, logged=None, during=None):
+        super().__init__()
+        self.automatic_optimization = False
+        self.weight = torch.nn.Parameter(torch.ones(4))
+        self.logged, self.during = logged or (lambda step: {}), during or (lambda module: None)
+        self.rollouts, self.seen, self.groups = 0, None, []
+
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters(), lr=0.1)
+
+    def training_step(self, batch, batch_idx):
+        scored = ScoredBatch(**vars(batch), old_logp=batch.mask * -0.25, old_entropy=batch.mask * 0.3)
+        self.groups.append(int(batch.group[0]))
+        for rows in (slice(0, 2), slice(2, 4)):
+            self.manual_backward((self.weight * (batch.group[0] + 1)).square().sum())
+            self.optimizers().step()
+            self.optimizers().zero_grad()
+            part = scored[rows]
+            self.seen = part, Credit(part.mask * part.reward[:, None], part.mask).drop(part.tokens == 3)
+            self.during(self)
+        self.rollouts += 1
+        self.log_dict({"rollout/reward": 0.25, "policy/entropy": 0.3 / self.rollouts} | self.logged(self.rollouts))
+        self.log("step", float(self.rollouts))
+
+    def validation_step(self, batch, batch_idx):
+        value = 0.1 * (1 + self.rollouts)
+        self.log_dict({"eval/avg@8": value, "eval/avg@8_low": value - 0.05, "eval/avg@8_high": value + 0.05})
+        self.log("step", float(self.rollouts))
+
+    def on_save_checkpoint(self, checkpoint):
+        checkpoint["rollouts"] = self.rollouts
+
+    def on_load_checkpoint(self, checkpoint):
+        self.rollouts = checkpoint["rollouts"]
+
+
+def train(folder: Path, callbacks, steps=4, module=None, ckpt_path=None, before=False, **settings):
+    """A whole run; `before` evaluates once before training too."""
+    module, data = module or Tiny(), Rollouts(steps)
+    settings = {"limit_val_batches": 0, "enable_checkpointing": False} | settings
+    trainer = Trainer(
+        default_root_dir=folder, accelerator="cpu", devices=1, max_epochs=1, log_every_n_steps=1, callbacks=callbacks,
+        logger=CSVLogger(folder, name="", version=""), enable_model_summary=False, num_sanity_val_steps=0,
+        enable_progress_bar=any("Progress" in type(c).__name__ for c in callbacks), **settings,
+    )  # fmt: skip
+    if before:
+        trainer.validate(module, data, verbose=False)
+    trainer.fit(module, data, ckpt_path=ckpt_path)
+    return module
+
+
+@pytest.fixture
+def run(tmp_path):
+    return lambda callbacks, **settings: train(tmp_path, callbacks, **settings)
+
+
+@pytest.fixture
+def tiny():
+    return Tiny

@@ -1,0 +1,50 @@
+import warnings
+
+import pytest
+
+from isentropic.callbacks.idle import Idle, activity
+
+
+@pytest.fixture
+def said(tiny):
+    def listen(logged, patience=3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run([Idle(patience)], steps=8, module=tiny(logged))
+        return [str(w.message) for w in caught if "rollouts" in str(w.message)]
+
+    return listen
+
+
+def test_clipping_with_one_update_per_rollout_is_told_once_for_each_side(said):
+    told = said(lambda step: {"clipping/clipped_low": 0.0, "clipping/clipped_high": 0.0})
+    assert len(told) == 2 and all("one optimizer step per rollout" in text for text in told)
+    assert "low side" in told[0] and "high side" in told[1]
+
+
+def test_a_part_that_acts_now_and_then_is_left_alone(said):
+    assert said(lambda step: {"credit/stare": float(step % 3 == 0), "clipping/clipped_high": 0.01}) == []
+
+
+def test_a_rule_that_never_fires_is_told_after_its_patience(said):
+    quiet = lambda step: {"credit/stapo": 0.0, "control/up": 1.0}  # noqa: E731
+    assert said(quiet, patience=9) == []
+    assert said(quiet, patience=8) == [
+        "The credit rule stapo has changed no token in 8 rollouts; check its settings."
+    ]
+
+
+def test_a_rule_behind_a_closed_gate_names_the_gate(said):
+    told = said(lambda step: {"credit/stare": 0.0, "control/up": 0.0, "control/down": 0.0})
+    assert len(told) == 2 and "controller has asked for nothing" in told[0]
+    assert "because the entropy controller asks for nothing" in told[1]
+
+
+def test_what_is_not_logged_is_not_judged():
+    assert activity({"rollout/reward": 0.0}) == {}
+    assert activity({"control/down": 0.5, "control/up": 0.0}) == {"control": True}
+
+
+def test_a_patience_below_one_is_refused():
+    with pytest.raises(ValueError, match="at least 1 rollout"):
+        Idle(0)

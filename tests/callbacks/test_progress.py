@@ -1,0 +1,86 @@
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from isentropic.callbacks.progress import Progress, announce, clock, time_left
+
+LOGGED = {"control/target": 0.15, "throughput/tokens_per_second": 5213.0}
+
+
+def test_off_a_terminal_it_is_plain_lines_that_say_it_all(run, tiny, capfd):
+    run([Progress(seconds=0)], steps=4, module=tiny(lambda step: LOGGED), limit_val_batches=1, val_check_interval=2)
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("step ")]
+    assert lines[0].startswith("step 0/? | starting") and "\x1b" not in "".join(lines)
+    phases = [line.split(" | ")[1] for line in lines[1:]]
+    each = ["training", "sampling"]
+    assert phases == ["sampling", *each, *each, "evaluating", "sampling", *each, "training", *["finishing", "evaluating", "finishing", "finishing"]]
+    assert re.fullmatch(
+        r"step 4/4 \| finishing \| reward 0\.250 \| entropy 0\.075 \(target 0\.150\) \| avg@8 0\.500 \| 5,213 tokens/s"
+        r" \| 0:\d\d elapsed, about 0:00 left",
+        lines[-1],
+    )
+
+
+def test_lines_are_not_more_frequent_than_asked(run, capfd):
+    run([Progress(seconds=1000)], steps=6)
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("step ")]
+    assert [line.split(" | ")[0] for line in lines] == ["step 0/?", "step 6/6"]
+
+
+def test_on_a_terminal_it_is_one_panel_that_leaves_room_for_what_others_print(run, tiny):
+    progress, screen = Progress(seconds=0), io.StringIO()
+    progress.console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
+    run([progress], steps=3, module=tiny(lambda step: LOGGED, during=lambda module: print("a word in between")))
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    assert "isentropic" in shown and "step 3/3" in shown and "entropy 0.100 (target 0.150)" in shown
+    assert shown.count("a word in between") == 6 and progress.live is None
+
+
+def test_the_panel_goes_when_the_run_fails(run, tiny):
+    def fail(module):
+        raise RuntimeError("broken")
+
+    progress = Progress(seconds=0)
+    progress.console = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})
+    with pytest.raises(RuntimeError, match="broken"):
+        run([progress], module=tiny(during=fail))
+    assert progress.live is None
+
+
+def test_others_may_announce_a_phase(run, tiny):
+    progress, phases = Progress(seconds=1000), []
+
+    def sync(module):
+        announce(module.trainer, "syncing")
+        phases.append(progress.phase)
+
+    run([progress], steps=1, module=tiny(during=sync))
+    assert set(phases) == {"syncing"}
+
+
+def test_time_left_counts_steps_and_evaluations_apart():
+    assert time_left(10, 2, [60.0, 2.0, 4.0], [30.0]) == 10 * 3 + 2 * 30
+    assert time_left(10, 0, [60.0], []) == 600
+    assert time_left(10, 1, [2.0], []) is None and time_left(10, 0, [], [30.0]) is None
+    assert time_left(0, 0, [], []) == 0
+
+
+def test_an_evaluation_does_not_slow_the_pace_of_steps(run):
+    progress = Progress(seconds=1000)
+    began = time.monotonic()
+    run([progress], steps=3, limit_val_batches=1, val_check_interval=1, before=True)
+    total = sum(progress.step_seconds) + sum(progress.evaluation_seconds)
+    assert len(progress.step_seconds) == 3 and len(progress.evaluation_seconds) == 4
+    assert 0 < min(progress.step_seconds) and total < time.monotonic() - began
+
+
+def test_clock_reads_as_people_write_it():
+    assert [clock(s) for s in (4.4, 65, 3600)] == ["0:04", "1:05", "1:00:00"]
+
+
+def test_negative_seconds_are_refused():
+    with pytest.raises(ValueError, match="must not be negative"):
+        Progress(-1)

@@ -1,0 +1,34 @@
+import re
+
+from isentropic.callbacks.checkpoint import Checkpoint
+from isentropic.callbacks.summary import Summary, before_during_after, thirds
+
+
+def test_a_run_ends_with_one_table(run, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    run([Summary()], steps=4, limit_val_batches=1, val_check_interval=2, before=True)
+    shown = capfd.readouterr().out
+    rows = {cells[0]: cells[1:] for line in shown.splitlines() if len(cells := re.split(r"\s*│\s*", line.strip("│ "))) == 4}
+    assert rows["evaluated at rollout"] == ["0", "2", "4"]
+    assert rows["avg@8"] == ["0.100 [0.050, 0.150]", "0.300 [0.250, 0.350]", "0.500 [0.450, 0.550]"]
+    assert rows["entropy"] == ["0.300", "0.150", "0.075"]
+    assert str(tmp_path) in shown
+
+
+def test_a_resumed_run_remembers_what_came_before(run, tmp_path):
+    run([Summary(), Checkpoint(every=2)], steps=2, enable_checkpointing=True, before=True, limit_val_batches=1)
+    second = Summary()
+    run([second, Checkpoint(every=2)], steps=4, enable_checkpointing=True, ckpt_path=tmp_path / "checkpoints" / "last.ckpt")
+    assert len(second.rollouts) == 4 and second.evaluations[0][0] == 0
+
+
+def test_an_evaluation_has_its_place_by_the_rollouts_before_it():
+    first, third, last = (0, {}), (3, {}), (10, {})
+    assert before_during_after([first, (1, {}), third, last], 10) == [first, third, last]
+    assert before_during_after([third], 10) == [None, third, None]
+    assert before_during_after([first], 0) == [first, None, None]
+
+
+def test_the_middle_is_the_middle():
+    assert thirds([5.0]) == [5, 5, 5]
+    assert thirds([float(i) for i in range(30)]) == [1, 14 + 1, 28]

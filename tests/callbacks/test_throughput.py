@@ -1,0 +1,45 @@
+import csv
+
+import pytest
+from lightning import Callback
+
+from isentropic.callbacks.throughput import Throughput
+
+
+class Clock:
+    """A clock that only moves when told to."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+class Phases(Callback):
+    """Sampling takes 3 s, the update 2 s, the sync 1 s, an evaluation 50 s."""
+
+    def __init__(self, clock):
+        self.clock = clock
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self.clock.now += 3
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self.clock.now += 2 + 1
+        pl_module.log("throughput/sync_seconds", 1.0)
+
+    def on_validation_batch_start(self, trainer, pl_module, batch, batch_idx, dataloader_idx=0):
+        self.clock.now += 50
+
+
+def test_each_phase_is_timed_and_evaluation_is_none_of_them(run, tmp_path, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("isentropic.callbacks.throughput.time", clock)
+    run([Phases(clock), Throughput()], steps=3, limit_val_batches=1, val_check_interval=1)
+    with (tmp_path / "metrics.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["throughput/step_seconds"]]
+    assert [int(row["step"]) for row in rows] == [1, 2, 3]
+    for row in rows:
+        seconds = {name: float(row[f"throughput/{name}_seconds"]) for name in ("sample", "update", "sync", "step")}
+        assert seconds == {"sample": 3, "update": 2, "sync": 1, "step": 6}
+        assert float(row["throughput/tokens_per_second"]) == pytest.approx(8 / 6)
