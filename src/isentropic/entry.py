@@ -11,9 +11,11 @@ which nothing but the config was written is removed. Rank 0 of each job writes c
 config_sources.txt (each value and where it came from) into its folder; print_config=true prints the latter.
 """
 
+import logging
 import os
 import shutil
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -52,6 +54,7 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
         @wraps(function)
         def entry() -> None:
             read_environment()
+            quiet()
             run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
             arguments = get_args_parser().parse_args()
             asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
@@ -68,6 +71,19 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
 def rank() -> int:
     """Of this process among those of its run, before any process group exists."""
     return next((int(os.environ[k]) for k in ("RANK", "LOCAL_RANK", "SLURM_PROCID") if k in os.environ), 0)
+
+
+def quiet() -> None:
+    """What libraries say of themselves would hide what a run says. PYTHONWARNINGS or HYDRA_FULL_ERROR=1 bring it back."""
+    if os.environ.get("HYDRA_FULL_ERROR") == "1" or sys.warnoptions:
+        return
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    for library in ("lightning.pytorch", "lightning.fabric", "vllm"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+    for module in ("lightning", "torch", "vllm", "transformers"):
+        warnings.filterwarnings("ignore", module=rf"{module}\..*")
 
 
 @contextmanager

@@ -1,14 +1,30 @@
 """Compose, build, fit: `python -m isentropic.train experiment=quickstart`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.build import bad_input, build
 from isentropic.entry import CONFIGS, main
 
+if TYPE_CHECKING:
+    from lightning import LightningDataModule, LightningModule, Trainer
+
 
 @main("train")
 def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best."""
+    with parts(cfg) as (trainer, policy, data):
+        trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
+    print(f"run folder: {cfg.paths.output}", flush=True)
+    return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
+
+
+@contextmanager
+def parts(cfg: DictConfig) -> "Iterator[tuple[Trainer, LightningModule, LightningDataModule]]":
+    """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
     print("loading torch, lightning and transformers", flush=True)
     from lightning import seed_everything
     from torchmetrics import MetricCollection
@@ -20,28 +36,22 @@ def train(cfg: DictConfig) -> float | None:
         if cfg.ckpt_path:
             check(cfg.ckpt_path, cfg.policy.model.path)
     fall_back(cfg)
-    task, sampler, algorithm = (build(cfg, key) for key in ("task", "sampler", "algorithm"))
+    task, sampler, algorithm, scores = (build(cfg, key) for key in ("task", "sampler", "algorithm", "evaluation"))
     data = build(cfg, "rollout", task=task, sampler=sampler)
-    scores = MetricCollection(build(cfg, "evaluation"))
-    policy = build(cfg, "policy", algorithm=algorithm, evaluation=scores)
+    policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
     with bad_input("rollout"):
         data.check_context(cfg.sampler.max_model_len)
     loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     try:
-        if cfg.train:
-            trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        else:
-            trainer.validate(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
+        yield trainer, policy, data
     finally:
         sampler.stop()
         task.close()
-    print(f"run folder: {cfg.paths.output}", flush=True)
-    return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
 
 def fall_back(cfg: DictConfig) -> None:
-    """Where vLLM is not to be had, transformers answers, with the settings the two share."""
+    """Where vLLM is not to be had, transformers answers, with the settings that the two share."""
     from isentropic.sampler.vllm import available
 
     if cfg.sampler._target_.endswith(".VllmSampler") and not available():

@@ -9,7 +9,7 @@ from typing import Any
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch import callbacks
-from lightning.pytorch.utilities.rank_zero import rank_zero_info
+from rich import print
 
 
 class Checkpoint(callbacks.Checkpoint):
@@ -37,7 +37,7 @@ class Checkpoint(callbacks.Checkpoint):
         if self.asked is not None:
             leave(number)
         self.asked = number
-        rank_zero_info("Stopping after this rollout, with a checkpoint; once more stops at once.")
+        print("Stopping after this rollout, with a checkpoint; once more stops at once.")
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
