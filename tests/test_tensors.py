@@ -3,12 +3,22 @@ from fractions import Fraction
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isentropic.tensors import gather, group_centred, group_mean, group_score, masked_mean, row_mean, share
-from isentropic.tensors import top_fraction, totals
+from isentropic.tensors import (
+    gather,
+    group_centred,
+    group_mean,
+    group_score,
+    masked_mean,
+    row_mean,
+    share,
+    top_fraction,
+    totals,
+)
 
+patient = settings(deadline=None, max_examples=60)
 NUMBERS = st.floats(-100, 100, width=32)
 
 
@@ -30,6 +40,7 @@ def groups(draw, values=NUMBERS):
     return x, torch.tensor(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
 
 
+@patient
 @given(tables(), st.floats(0.01, 1))
 def test_top_fraction_takes_the_largest_and_what_equals_the_least_of_them(table, fraction):
     x, mask, dirty = table
@@ -73,6 +84,7 @@ def test_selection_compares_in_the_dtype_of_the_values():
     assert top_fraction(x, x > 0, 0.3).tolist() == [[False, False, True]]
 
 
+@patient
 @given(tables())
 def test_means_do_not_see_what_is_masked(table):
     x, mask, dirty = table
@@ -83,6 +95,7 @@ def test_means_do_not_see_what_is_masked(table):
         torch.testing.assert_close(row, expected, atol=1e-4, rtol=1e-5)
 
 
+@patient
 @given(tables())
 def test_totals_count_tokens_and_the_rows_that_have_any_and_are_never_zero(table):
     mask = table[1]
@@ -92,6 +105,7 @@ def test_totals_count_tokens_and_the_rows_that_have_any_and_are_never_zero(table
     assert share(mask, counted) == (1 if mask.any() else 0)
 
 
+@patient
 @given(groups())
 def test_group_means_are_those_of_their_rows(given_groups):
     x, group = given_groups
@@ -99,6 +113,7 @@ def test_group_means_are_those_of_their_rows(given_groups):
         torch.testing.assert_close(group_mean(x, group)[i], x[group == group[i]].mean(), atol=1e-4, rtol=1e-5)
 
 
+@patient
 @given(groups(st.integers(-100, 100).map(float)))
 def test_scores_are_those_of_torch(given_groups):
     x, group = given_groups
@@ -109,12 +124,14 @@ def test_scores_are_those_of_torch(given_groups):
         torch.testing.assert_close(group_score(x, group)[group == g], expected, atol=1e-4, rtol=1e-4)
 
 
+@patient
 @given(groups(st.integers(-100, 100).map(float)), st.sampled_from([0.25, 2.0, 16.0]))
 def test_scores_do_not_depend_on_the_scale_of_rewards(given_groups, scale):
     x, group = given_groups
     torch.testing.assert_close(group_score(x * scale + 8, group), group_score(x, group), atol=1e-3, rtol=1e-3)
 
 
+@patient
 @given(NUMBERS, st.integers(1, 12))
 def test_equal_values_have_exactly_no_distance(value, n):
     x, group = torch.full((n,), value), torch.zeros(n, dtype=torch.long)

@@ -47,7 +47,7 @@ def table(rows, pad):
 
 @pytest.fixture
 def paper():
-    """Four answers to one prompt, right, wrong, right, wrong, with garbage in the padding; and the policy after a step."""
+    """Four answers, right, wrong, right, wrong, with garbage in the padding; and the policy after a step."""
     from isentropic.types import ScoredBatch, TokenStats
 
     old = table([[0.9, 0.0012, 0.5, 0.3, 0.8], [0.7, 0.05, 0.6, 0.00012], [0.0009, 0.95, 0.0006], [0.4, 0.25]], 1).log()

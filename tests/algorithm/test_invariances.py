@@ -143,7 +143,11 @@ def test_ranks_do_not_matter(build, tmp_path):
     algorithms = {name: build(*overrides) for name, overrides in METHODS.items()}
     torch.save(algorithms, tmp_path / "algorithms.pt")
     ranks = [subprocess.Popen([sys.executable, __file__, tmp_path, str(rank)]) for rank in range(4)]
-    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0, 0, 0]
+    try:
+        assert [rank.wait(timeout=300) for rank in ranks] == [0, 0, 0, 0]
+    finally:
+        for rank in ranks:
+            rank.kill()
     policy, batch = rollouts()
     for world in 2, 4:
         found = torch.load(tmp_path / f"{world}.pt")

@@ -19,5 +19,5 @@ def test_the_width_of_the_batch_does_not_matter():
 
 
 def test_a_length_below_one_is_refused():
-    with pytest.raises(ValueError, match="aggregation.length=0"):
+    with pytest.raises(ValueError, match=r"aggregation\.length=0"):
         Constant(0)

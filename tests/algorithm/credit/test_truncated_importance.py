@@ -34,5 +34,5 @@ def test_unknown_log_probs_are_refused(paper):
 
 
 def test_a_ceiling_of_zero_is_refused():
-    with pytest.raises(ValueError, match="truncated_importance.ceiling=0"):
+    with pytest.raises(ValueError, match=r"truncated_importance\.ceiling=0"):
         TruncatedImportance(0)
