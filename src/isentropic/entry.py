@@ -112,7 +112,7 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
 
 def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
     job = HydraConfig.get()
-    origin = sources(loader_of(configs), str(job.job.config_name), list(job.overrides.task))
+    origin = sources(loader_of(configs, _extra_configs()), str(job.job.config_name), list(job.overrides.task))
     text = tree(cfg, origin)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
     (folder / "config_sources.txt").write_text(text)
@@ -129,15 +129,23 @@ def _a_process_of_its_own(folder: Path) -> Iterator[None]:
     environment, arguments = {name: os.environ.get(name) for name in LAUNCHED}, sys.argv
     job = HydraConfig.get()
     if job.mode == RunMode.MULTIRUN:
+        extra = _extra_configs()
         own = [line for line in job.overrides.hydra if not line.startswith(("hydra.mode=", "hydra.sweep"))]
-        sys.argv = [arguments[0], "-cn", str(job.job.config_name), *job.overrides.task, *own]
+        sys.argv = [arguments[0], "-cn", str(job.job.config_name), *(["-cd", extra] if extra else [])]
+        sys.argv += [*job.overrides.task, *own]
         with read_write(job):
             job.run.dir = str(folder)
-    yield
-    sys.argv = arguments
-    if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
-        distributed.destroy_process_group()
-    if wandb := sys.modules.get("wandb"):
-        wandb.finish()
-    for name, value in environment.items():
-        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+    try:
+        yield
+        if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
+            distributed.destroy_process_group()
+    finally:
+        sys.argv = arguments
+        for name, value in environment.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+        if wandb := sys.modules.get("wandb"):
+            wandb.finish()
+
+
+def _extra_configs() -> str | None:
+    return next((s.path for s in HydraConfig.get().runtime.config_sources if s.provider == "command-line"), None)
