@@ -15,11 +15,11 @@ import os
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -28,10 +28,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, read_write
 
 from isentropic.build import BadInput
-from isentropic.compose import check_jobs, loader_of
+from isentropic.compose import ROOT, check_jobs, loader_of
 from isentropic.sources import sources, tree
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
 CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt"}
 LAUNCHED = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -71,7 +70,7 @@ def rank() -> int:
 
 
 @contextmanager
-def one_sentence(folder: Path | None = None) -> Iterator[None]:
+def one_sentence(folder: Path | None = None) -> Generator[None]:
     """Prints BadInput and exits with 1, taking back the run's folder if nothing has happened in it yet."""
     try:
         yield
@@ -94,7 +93,6 @@ def _take_back(folder: Path) -> None:
 
 def read_environment() -> None:
     """.env at the root of the project gives what the shell does not."""
-    os.environ.setdefault("PROJECT_ROOT", str(ROOT))
     file = ROOT / ".env"
     for line in file.read_text().splitlines() if file.is_file() else []:
         name, equals, value = line.removeprefix("export ").partition("=")
@@ -121,7 +119,7 @@ def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
 
 
 @contextmanager
-def _a_process_of_its_own(folder: Path) -> Iterator[None]:
+def _a_process_of_its_own(folder: Path) -> Generator[None]:
     """Lightning starts further ranks with this process's arguments, and leaves its variables and process group behind.
 
     Inside a sweep the ranks must run this job alone, in its folder, and the next job must find nothing of this one.
@@ -133,7 +131,7 @@ def _a_process_of_its_own(folder: Path) -> Iterator[None]:
         own = [line for line in job.overrides.hydra if not line.startswith(("hydra.mode=", "hydra.sweep"))]
         sys.argv = [arguments[0], "-cn", str(job.job.config_name), *(["-cd", extra] if extra else [])]
         sys.argv += [*job.overrides.task, *own]
-        with read_write(job):
+        with read_write(cast(DictConfig, job)):
             job.run.dir = str(folder)
     try:
         yield
