@@ -10,10 +10,10 @@ config, and knows the dotted key of what is wrong. `_convert_` is accepted and a
 
 import difflib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeGuard, get_args, get_origin, get_type_hints
 
 from beartype import BeartypeConf
 from beartype.door import is_bearable, is_subhint
@@ -30,7 +30,7 @@ class BadInput(ValueError):
 
 
 @contextmanager
-def bad_input(key: str = "") -> Iterator[None]:
+def bad_input(key: str = "") -> Generator[None]:
     """Names the key, and marks as the user's, any ValueError, OSError or ImportError raised inside."""
     try:
         yield
@@ -67,11 +67,19 @@ def plain(cfg: DictConfig, key: str = "") -> Any:
 
 def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys and values; lists and empty dicts are values."""
-    if isinstance(node, dict) and node:
+    if is_dict(node) and node:
         for name, value in node.items():
             yield from leaves(value, f"{key}.{name}" if key else str(name))
     else:
         yield key, node
+
+
+def is_dict(node: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(node, dict)
+
+
+def is_list(node: Any) -> TypeGuard[list[Any]]:
+    return isinstance(node, list)
 
 
 def check(settings: Any, key: str = "") -> None:
@@ -79,10 +87,10 @@ def check(settings: Any, key: str = "") -> None:
 
     Raises BadInput for the first that fails.
     """
-    if isinstance(settings, list):
+    if is_list(settings):
         for index, value in enumerate(settings):
             check(value, f"{key}[{index}]")
-    elif isinstance(settings, dict):
+    elif is_dict(settings):
         if "_target_" in settings:
             _check_part(settings, key)
         for name, value in settings.items():
@@ -108,11 +116,11 @@ def _check_part(settings: Mapping[str, Any], key: str) -> None:
 
 
 def _check_value(value: Any, hint: Any, key: str) -> None:
-    if isinstance(value, dict) and "_target_" in value:
+    if is_dict(value) and "_target_" in value:
         target = _target(value, key)
         fits = value.get("_partial_") or not isinstance(target, type) or is_subhint(target, hint)
         value = value["_target_"]
-    elif isinstance(value, dict) and get_origin(hint) is dict:
+    elif is_dict(value) and get_origin(hint) is dict:
         for name, item in value.items():
             _check_value(item, get_args(hint)[1], f"{key}.{name}")
         return
@@ -126,8 +134,8 @@ def _check_value(value: Any, hint: Any, key: str) -> None:
 
 
 def _holds_parts(value: Any) -> bool:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
-    return any((isinstance(item, dict) and "_target_" in item) or _holds_parts(item) for item in items)
+    items = list(value.values()) if is_dict(value) else value if is_list(value) else []
+    return any((is_dict(item) and "_target_" in item) or _holds_parts(item) for item in items)
 
 
 def _describe(hint: Any) -> str:
@@ -156,9 +164,9 @@ def _parameters(target: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def _make(settings: Any, key: str, given: Mapping[str, Any]) -> Any:
-    if isinstance(settings, list):
+    if is_list(settings):
         return [_make(value, f"{key}[{index}]", {}) for index, value in enumerate(settings)]
-    if not isinstance(settings, dict):
+    if not is_dict(settings):
         return settings
     made = {name: _make(value, f"{key}.{name}", {}) for name, value in settings.items() if name not in RESERVED}
     if "_target_" not in settings:

@@ -20,10 +20,22 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from isentropic.build import BadInput, check, does_not_exist, listed, plain
+from isentropic.build import BadInput, check, does_not_exist, is_dict, listed, plain
 
-OmegaConf.register_new_resolver("product", lambda *factors: math.prod(factors), replace=True)
-OmegaConf.register_new_resolver("unset", lambda variable: variable not in os.environ, replace=True)
+ROOT = Path(__file__).parents[2]
+os.environ.setdefault("PROJECT_ROOT", str(ROOT))
+
+
+def product(*factors: int) -> int:
+    return math.prod(factors)
+
+
+def unset(variable: str) -> bool:
+    return variable not in os.environ
+
+
+OmegaConf.register_new_resolver("product", product, replace=True)
+OmegaConf.register_new_resolver("unset", unset, replace=True)
 
 
 def loader_of(configs: Path, extra: str | None = None) -> ConfigLoaderImpl:
@@ -90,7 +102,7 @@ def _unknown(key: str, cfg: DictConfig) -> str:
         return does_not_exist(key, key, groups, "", "the groups")
     node, where = OmegaConf.to_container(cfg), ""
     for name in key.split("."):
-        if not isinstance(node, dict):
+        if not is_dict(node):
             return f"{key} does not exist: {where} is {node}, which has no keys"
         if name not in node:
             return does_not_exist(key, name, _shown(node), where)
@@ -107,7 +119,7 @@ def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, name: str) -> None:
     with read_write(cfg):
         cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
     HydraConfig.instance().set_config(cfg)
-    settings = plain(OmegaConf.masked_copy(cfg, [key for key in cfg if key != "hydra"]))
+    settings = plain(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
     HydraConfig.instance().cfg = None
     for key in settings:
         if key not in known and not loader.repository.group_exists(key):

@@ -17,11 +17,11 @@ import shutil
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -30,10 +30,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, read_write
 
 from isentropic.build import BadInput
-from isentropic.compose import check_jobs, loader_of
+from isentropic.compose import ROOT, check_jobs, loader_of
 from isentropic.sources import sources, tree
 
-ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
 CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt"}
 LAUNCHED = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -87,7 +86,7 @@ def quiet() -> None:
 
 
 @contextmanager
-def one_sentence(folder: Path | None = None) -> Iterator[None]:
+def one_sentence(folder: Path | None = None) -> Generator[None]:
     """Prints BadInput and exits with 1, taking back the run's folder if nothing has happened in it yet."""
     try:
         yield
@@ -110,7 +109,6 @@ def _take_back(folder: Path) -> None:
 
 def read_environment() -> None:
     """.env at the root of the project gives what the shell does not."""
-    os.environ.setdefault("PROJECT_ROOT", str(ROOT))
     file = ROOT / ".env"
     for line in file.read_text().splitlines() if file.is_file() else []:
         name, equals, value = line.removeprefix("export ").partition("=")
@@ -128,7 +126,7 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
 
 def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
     job = HydraConfig.get()
-    origin = sources(loader_of(configs), str(job.job.config_name), list(job.overrides.task))
+    origin = sources(loader_of(configs, _extra_configs()), str(job.job.config_name), list(job.overrides.task))
     text = tree(cfg, origin)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
     (folder / "config_sources.txt").write_text(text)
@@ -137,7 +135,7 @@ def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
 
 
 @contextmanager
-def _a_process_of_its_own(folder: Path) -> Iterator[None]:
+def _a_process_of_its_own(folder: Path) -> Generator[None]:
     """Lightning starts further ranks with this process's arguments, and leaves its variables and process group behind.
 
     Inside a sweep the ranks must run this job alone, in its folder, and the next job must find nothing of this one.
@@ -145,15 +143,23 @@ def _a_process_of_its_own(folder: Path) -> Iterator[None]:
     environment, arguments = {name: os.environ.get(name) for name in LAUNCHED}, sys.argv
     job = HydraConfig.get()
     if job.mode == RunMode.MULTIRUN:
+        extra = _extra_configs()
         own = [line for line in job.overrides.hydra if not line.startswith(("hydra.mode=", "hydra.sweep"))]
-        sys.argv = [arguments[0], "-cn", str(job.job.config_name), *job.overrides.task, *own]
-        with read_write(job):
+        sys.argv = [arguments[0], "-cn", str(job.job.config_name), *(["-cd", extra] if extra else [])]
+        sys.argv += [*job.overrides.task, *own]
+        with read_write(cast(DictConfig, job)):
             job.run.dir = str(folder)
-    yield
-    sys.argv = arguments
-    if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
-        distributed.destroy_process_group()
-    if wandb := sys.modules.get("wandb"):
-        wandb.finish()
-    for name, value in environment.items():
-        os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+    try:
+        yield
+        if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
+            distributed.destroy_process_group()
+    finally:
+        sys.argv = arguments
+        for name, value in environment.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+        if wandb := sys.modules.get("wandb"):
+            wandb.finish()
+
+
+def _extra_configs() -> str | None:
+    return next((s.path for s in HydraConfig.get().runtime.config_sources if s.provider == "command-line"), None)

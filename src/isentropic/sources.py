@@ -15,11 +15,12 @@ def sources(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> dict[s
     """Dotted key of each value → the file that set it last, in Hydra's own order of merging, or "command line"."""
     origin: dict[str, str] = {}
     defaults = loader.compute_defaults_list(name, overrides, RunMode.RUN)
+    _, repository = loader._parse_overrides_and_create_caching_repo(name, overrides)  # pyright: ignore[reportPrivateUsage]
     for default in defaults.defaults:
         if default.config_path is None or default.config_path.startswith("hydra/"):
             continue
         # No public call gives one file under its package; composing it anew would take in its defaults list too.
-        config = loader._load_single_config(default, loader.repository).config  # pyright: ignore[reportPrivateUsage]
+        config = loader._load_single_config(default, repository).config  # pyright: ignore[reportPrivateUsage]
         for key, _ in leaves(OmegaConf.to_container(config)):
             origin[key] = f"{default.config_path}.yaml"
     for override in defaults.config_overrides:

@@ -1,0 +1,26 @@
+"""Every option of every group composes into a config whose parts have exactly these settings."""
+
+from pathlib import Path
+
+import pytest
+
+from isentropic.compose import check_jobs, loader_of
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+LISTS = ("algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation")  # parts that stand side by side
+
+
+def options() -> list[str]:
+    files = [f.relative_to(CONFIGS).with_suffix("") for f in sorted(CONFIGS.rglob("*.yaml"))]
+    parents = [(f.parent.as_posix(), f.name) for f in files if f.parts[0] not in ("hydra", "local")]
+    chosen = [(group, name) for group, name in parents if group != "." and not group.startswith("experiment/")]
+    return [f"{group}=[{name}]" if group in LISTS else f"{group}={name}" for group, name in chosen]
+
+
+@pytest.mark.parametrize("option", ["seed=1", *options()])
+def test_every_option_of_training_fits(option: str):
+    check_jobs(loader_of(CONFIGS), "train", [option], sweep=False)
+
+
+def test_evaluation_fits():
+    check_jobs(loader_of(CONFIGS), "eval", ["ckpt_path=last.ckpt"], sweep=False)
