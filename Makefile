@@ -34,7 +34,7 @@ lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once; t
 	@echo "resolving"
 	@$(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
-	@.venv/lock/bin/uv pip compile pyproject.toml requirements/torch.in --extra cpu --extra dev \
+	@.venv/lock/bin/uv pip compile pyproject.toml requirements/others.in --extra cpu --extra dev \
 		--universal --python-version 3.11 --fork-strategy fewest --upgrade --generate-hashes \
 		--override requirements/left-out.txt --custom-compile-command "make lock" \
 		--quiet --output-file requirements/cpu.lock > /dev/null

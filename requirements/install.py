@@ -21,7 +21,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 STAMP, LOG = VENV / "installed", VENV / "install.log"
 
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
-BUILDS_OTHERS = {"setuptools"}  # some packages are published as source alone
+INSTALLS_OTHERS = {"pip", "setuptools"}  # the latter for packages that are published as source alone
 NEEDS_A_COMPILER = {"pycosat"}  # and of these, one in C
 UNWANTED = {
     "torchvision",
@@ -49,9 +49,9 @@ def fingerprint() -> str:
 def set_up() -> None:
     make_venv()
     lock = packages((LOCKS / "cpu.lock").read_text())
-    rest = lock.keys() - BUILDS_OTHERS - NEEDS_A_COMPILER
+    rest = lock.keys() - INSTALLS_OTHERS - NEEDS_A_COMPILER
+    require("pip and setuptools", pip("pip and setuptools", locked(lock, INSTALLS_OTHERS), expected=2))
     require("torch (CPU)", install_torch())
-    require("what builds other packages", pip("the build tools", locked(lock, BUILDS_OTHERS)))
     require("the locked packages", pip("packages", locked(lock, rest), expected=len(rest)))
     if not pip("pycosat", locked(lock, NEEDS_A_COMPILER)):
         print(
