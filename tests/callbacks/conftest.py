@@ -44,6 +44,14 @@ class Stream:
         self.step = state["step"]
 
 
+class Problems:
+    def __len__(self):
+        return 1
+
+    def __iter__(self):
+        yield rollout(0)
+
+
 class Rollouts(LightningDataModule):
     def __init__(self, steps):
         super().__init__()
@@ -53,7 +61,7 @@ class Rollouts(LightningDataModule):
         return self.stream
 
     def val_dataloader(self):
-        return [rollout(0)]
+        return Problems()
 
 
 class Tiny(LightningModule):

@@ -1,31 +1,42 @@
-import subprocess
+import csv
+import multiprocessing
+import os
+import resource
+import signal
 import sys
-from pathlib import Path
+import traceback
 
 import pytest
 import torch
 
 from isentropic.callbacks.checkpoint import Checkpoint, replace
 
-SCRIPT = """
-import os, resource, signal, sys
-from pathlib import Path
-from conftest import Tiny, train
-from isentropic.callbacks.checkpoint import Checkpoint
 
-def during(module):
-    if module.rollouts == 4:
-        {deed}
+@pytest.fixture
+def ending(run, tiny, tmp_path):
+    """How a process ends, exit code and last words, in which something happens in the middle of the fifth rollout."""
 
-train(Path(sys.argv[1]), [Checkpoint(every=3)], steps=9, module=Tiny(during=during), enable_checkpointing=True)
-"""
+    def child(deed):
+        once = iter([deed])
+        with (tmp_path / "stderr").open("w") as sys.stderr:
+            try:
+                module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
+                run([Checkpoint(every=3)], steps=9, module=module, enable_checkpointing=True)
+            except Exception as error:
+                print(*traceback.format_exception_only(error), file=sys.stderr)
+                sys.exit(1)
+
+    def end(deed):
+        process = multiprocessing.get_context("fork").Process(target=child, args=(deed,))
+        process.start()
+        process.join()
+        return process.exitcode, (tmp_path / "stderr").read_text().strip()
+
+    return end
 
 
-def in_a_process_of_its_own(deed, folder):
-    script = SCRIPT.format(deed=deed)
-    path = Path(__file__).parent
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(path)!r})\n{script}", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+def interrupt(number):
+    return lambda: os.kill(os.getpid(), number)
 
 
 def last(folder):
@@ -48,45 +59,44 @@ def test_rollouts_are_counted_not_optimizer_steps(run, tiny, tmp_path):
 def test_a_resumed_run_equals_one_that_never_stopped(run, tmp_path):
     whole = run([Checkpoint(every=100)], steps=5, enable_checkpointing=True)
     run([Checkpoint(every=100)], steps=3, enable_checkpointing=True)
-    rest = run([Checkpoint(every=100)], steps=5, enable_checkpointing=True, ckpt_path=tmp_path / "checkpoints/last.ckpt")
+    path = tmp_path / "checkpoints" / "last.ckpt"
+    rest = run([Checkpoint(every=100)], steps=5, enable_checkpointing=True, ckpt_path=path)
     assert rest.groups == whole.groups[3:] and rest.rollouts == 5
     assert torch.equal(rest.weight, whole.weight)
 
 
-def test_ctrl_c_ends_the_rollout_saves_and_leaves(tmp_path):
-    ended = in_a_process_of_its_own("os.kill(os.getpid(), signal.SIGINT); module.logged = lambda s: {'kept': 1.0}", tmp_path)
-    assert ended.returncode == 1, ended.stderr
-    assert "Stopping after this rollout" in ended.stderr
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 1), (signal.SIGTERM, 128 + 15)])
+def test_when_asked_to_stop_it_ends_the_rollout_saves_and_leaves(ending, tmp_path, number, code):
+    assert ending(interrupt(number)) == (
+        code, "Stopping after this rollout, with a checkpoint; again stops at once."
+    )  # fmt: skip
     assert last(tmp_path)["rollouts"] == 5
-    assert (tmp_path / "metrics.csv").read_text().splitlines()[-1].split(",")[-1] == "5" or "5" in (
-        tmp_path / "metrics.csv"
-    ).read_text().splitlines()[-1].split(",")
+    with (tmp_path / "metrics.csv").open() as file:
+        assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3, 4, 5]
 
 
-def test_sigterm_does_the_same(tmp_path):
-    ended = in_a_process_of_its_own("os.kill(os.getpid(), signal.SIGTERM)", tmp_path)
-    assert ended.returncode == 128 + 15, ended.stderr
-    assert last(tmp_path)["rollouts"] == 5
+def test_a_second_ctrl_c_leaves_at_once_with_what_was_learnt(ending, tmp_path):
+    def twice():
+        interrupt(signal.SIGINT)()
+        interrupt(signal.SIGINT)()
 
-
-def test_a_second_ctrl_c_leaves_at_once_with_what_was_learnt(tmp_path):
-    ended = in_a_process_of_its_own("os.kill(os.getpid(), signal.SIGINT); os.kill(os.getpid(), signal.SIGINT)", tmp_path)
-    assert ended.returncode == 1, ended.stderr
+    assert ending(twice)[0] == 1
     assert last(tmp_path)["rollouts"] == 4
 
 
-def test_on_a_full_disk_the_last_good_checkpoint_survives(tmp_path):
-    ended = in_a_process_of_its_own("resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))", tmp_path)
-    assert ended.returncode == 1
-    error = ended.stderr.strip().splitlines()[-1]
-    assert error.startswith("ValueError: the checkpoint of rollout 6 could not be written") and "File too large" in error
-    assert "that of rollout 3 is intact" in error
+def test_on_a_full_disk_the_last_good_checkpoint_survives(ending, tmp_path):
+    code, error = ending(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
+    assert code == 1 and error.startswith("ValueError: the checkpoint of rollout 6 could not be written")
+    assert "File too large" in error and "that of rollout 3 is intact" in error and "\n" not in error
     assert last(tmp_path)["rollouts"] == 3
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["last.ckpt"]
 
 
-def test_an_error_in_training_leaves_the_last_good_checkpoint_alone(tmp_path):
-    assert in_a_process_of_its_own("raise RuntimeError('broken')", tmp_path).returncode == 1
+def test_an_error_in_training_leaves_the_last_good_checkpoint_alone(ending, tmp_path):
+    def fail():
+        raise RuntimeError("broken")
+
+    assert ending(fail) == (1, "RuntimeError: broken")
     assert last(tmp_path)["rollouts"] == 3
 
 

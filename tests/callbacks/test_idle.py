@@ -6,7 +6,7 @@ from isentropic.callbacks.idle import Idle, activity
 
 
 @pytest.fixture
-def said(tiny):
+def said(run, tiny):
     def listen(logged, patience=3):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

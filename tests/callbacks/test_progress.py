@@ -15,8 +15,8 @@ def test_off_a_terminal_it_is_plain_lines_that_say_it_all(run, tiny, capfd):
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("step ")]
     assert lines[0].startswith("step 0/? | starting") and "\x1b" not in "".join(lines)
     phases = [line.split(" | ")[1] for line in lines[1:]]
-    each = ["training", "sampling"]
-    assert phases == ["sampling", *each, *each, "evaluating", "sampling", *each, "training", *["finishing", "evaluating", "finishing", "finishing"]]
+    each, end = ["training", "sampling"], ["training", "finishing", "evaluating", "finishing", "finishing"]
+    assert phases == ["sampling", *each, *each, "evaluating", "sampling", *each, *end]
     assert re.fullmatch(
         r"step 4/4 \| finishing \| reward 0\.250 \| entropy 0\.075 \(target 0\.150\) \| avg@8 0\.500 \| 5,213 tokens/s"
         r" \| 0:\d\d elapsed, about 0:00 left",
@@ -74,7 +74,7 @@ def test_an_evaluation_does_not_slow_the_pace_of_steps(run):
     run([progress], steps=3, limit_val_batches=1, val_check_interval=1, before=True)
     total = sum(progress.step_seconds) + sum(progress.evaluation_seconds)
     assert len(progress.step_seconds) == 3 and len(progress.evaluation_seconds) == 4
-    assert 0 < min(progress.step_seconds) and total < time.monotonic() - began
+    assert min(progress.step_seconds) > 0 and total < time.monotonic() - began
 
 
 def test_clock_reads_as_people_write_it():

@@ -8,7 +8,8 @@ def test_a_run_ends_with_one_table(run, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     run([Summary()], steps=4, limit_val_batches=1, val_check_interval=2, before=True)
     shown = capfd.readouterr().out
-    rows = {cells[0]: cells[1:] for line in shown.splitlines() if len(cells := re.split(r"\s*│\s*", line.strip("│ "))) == 4}
+    lines = [re.split(r"\s*│\s*", line.strip("│ ")) for line in shown.splitlines()]
+    rows = {cells[0]: cells[1:] for cells in lines if len(cells) == 4}
     assert rows["evaluated at rollout"] == ["0", "2", "4"]
     assert rows["avg@8"] == ["0.100 [0.050, 0.150]", "0.300 [0.250, 0.350]", "0.500 [0.450, 0.550]"]
     assert rows["entropy"] == ["0.300", "0.150", "0.075"]
@@ -17,8 +18,8 @@ def test_a_run_ends_with_one_table(run, tmp_path, capfd, monkeypatch):
 
 def test_a_resumed_run_remembers_what_came_before(run, tmp_path):
     run([Summary(), Checkpoint(every=2)], steps=2, enable_checkpointing=True, before=True, limit_val_batches=1)
-    second = Summary()
-    run([second, Checkpoint(every=2)], steps=4, enable_checkpointing=True, ckpt_path=tmp_path / "checkpoints" / "last.ckpt")
+    second, path = Summary(), tmp_path / "checkpoints" / "last.ckpt"
+    run([second, Checkpoint(every=2)], steps=4, enable_checkpointing=True, ckpt_path=path)
     assert len(second.rollouts) == 4 and second.evaluations[0][0] == 0
 
 
@@ -31,4 +32,4 @@ def test_an_evaluation_has_its_place_by_the_rollouts_before_it():
 
 def test_the_middle_is_the_middle():
     assert thirds([5.0]) == [5, 5, 5]
-    assert thirds([float(i) for i in range(30)]) == [1, 14 + 1, 28]
+    assert thirds([float(i) for i in range(30)]) == [1, 14, 28]

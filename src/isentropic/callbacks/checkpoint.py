@@ -3,13 +3,15 @@
 import os
 import shutil
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch import callbacks
-from rich import print
+
+from isentropic.tensors import rank
 
 
 class Checkpoint(callbacks.Checkpoint):
@@ -37,7 +39,8 @@ class Checkpoint(callbacks.Checkpoint):
         if self.asked is not None:
             leave(number)
         self.asked = number
-        print("Stopping after this rollout, with a checkpoint; once more stops at once.")
+        if rank() == 0:
+            print("Stopping after this rollout, with a checkpoint; again stops at once.", file=sys.stderr, flush=True)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -49,6 +52,10 @@ class Checkpoint(callbacks.Checkpoint):
         if stop:
             trainer._logger_connector.update_train_step_metrics()  # or this rollout's row would be lost
             leave(self.asked or signal.SIGINT)
+
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        # else a finished run could not go on when asked for more rollouts
+        checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["is_last_batch"] = False
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         self.release()

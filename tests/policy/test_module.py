@@ -1,0 +1,130 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+
+def weights(module):
+    return {name: value.clone() for name, value in module.weights()}
+
+
+def distance(a, b):
+    return max(float((a[name] - b[name]).abs().max()) for name in a)
+
+
+def gradient_of(module, fit, batch):
+    """That of the first update, before it is clipped, and the metrics of the rollout."""
+    gradients, step = [], module.step
+
+    def watched():
+        gradients.append(torch.cat([p.grad.flatten() for p in module.policy.parameters()]))
+        return step()
+
+    module.step = watched
+    metrics = fit(module, [batch])
+    return gradients[0], metrics
+
+
+@pytest.mark.parametrize("cut", [{"micro_batch": 1}, {"micro_batch": 2}, {"micro_batch": 8, "micro_tokens": 30}])
+def test_an_update_does_not_depend_on_how_the_batch_is_cut(policy, fit, rollout, cut):
+    whole, seen = gradient_of(policy(), fit, rollout)
+    parts, again = gradient_of(policy(**cut), fit, rollout)
+    torch.testing.assert_close(parts, whole, atol=1e-6, rtol=0)
+    assert again == pytest.approx(seen, abs=1e-5)
+
+
+def test_an_update_does_not_depend_on_the_padding(policy, fit, rollout, wider):
+    narrow, seen = gradient_of(policy(), fit, rollout)
+    wide, again = gradient_of(policy(), fit, wider(rollout, 17))
+    torch.testing.assert_close(wide, narrow, atol=1e-6, rtol=0)
+    assert again == pytest.approx(seen, abs=1e-5)
+
+
+def test_masters_are_fp32_and_a_small_learning_rate_moves_them(policy, fit, rollout):
+    module = policy(lr=1e-6)
+    from isentropic.policy.model import LanguageModel
+
+    before = {name: value.clone() for name, value in LanguageModel(module.model).weights()}
+    assert {value.dtype for value in before.values()} == {torch.float32}
+    fit(module, [rollout] * 2)
+    assert 1e-6 < distance(before, weights(module)) < 1e-5
+
+
+def test_one_rollout_is_as_many_updates_as_mini_batches(policy, fit, rollout):
+    module = policy(mini_batch=2, micro_batch=2)
+    steps = []
+    step = module.step
+    module.step = lambda: steps.append(module.trainer.global_step) or step()
+    metrics = fit(module, [rollout, rollout])
+    assert steps == list(range(8))
+    assert metrics["step"] == 2
+
+
+def test_later_updates_leave_the_old_log_probs_behind_and_the_first_does_not(policy, fit, rollout):
+    assert fit(policy(lr=0.05), [rollout])["clipping/clipped_high"] == 0
+    assert fit(policy(lr=0.05, mini_batch=2, micro_batch=2), [rollout] * 2)["clipping/clipped_high"] > 0
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0, 1.5])
+def test_the_ratio_of_the_first_update_is_one_at_any_temperature(policy, fit, rollout, temperature):
+    module = policy(temperature=temperature)
+    ratios = []
+    loss = type(module.algorithm).loss
+
+    def watch(algorithm, now, batch, credit, drive, totals):
+        ratios.append((now.logp.detach() - batch.old_logp)[credit.mask].exp())
+        return loss(algorithm, now, batch, credit, drive, totals)
+
+    object.__setattr__(module.algorithm, "loss", watch.__get__(module.algorithm))
+    fit(module, [rollout])
+    assert torch.cat(ratios).sub(1).abs().max() < 1e-5
+
+
+def test_a_batch_that_teaches_nothing_has_no_gradient_and_finite_metrics(policy, fit, rollout):
+    for reward in (0.0, 1.0, 0.7):
+        module = policy(weight_decay=0.0)
+        same = replace(rollout, reward=torch.full((8,), reward), correct=torch.full((8,), reward == 1))
+        metrics = fit(module, [replace(same, truncated=torch.ones(8, dtype=torch.bool))])
+        assert metrics["policy/grad_norm"] == 0 and not module.moved
+        assert all(torch.tensor(list(metrics.values())).isfinite())
+
+
+def test_rows_without_any_chosen_token_take_part_without_harm(policy, fit, rollout):
+    metrics = fit(policy(), [replace(rollout, mask=torch.zeros_like(rollout.mask))])
+    assert metrics["policy/grad_norm"] == 0 and metrics["policy/loss"] == 0
+
+
+def test_fewer_rows_than_updates_still_take_all_updates(policy, fit, rollout):
+    metrics = fit(policy(mini_batch=2, micro_batch=2), [rollout[:3]])
+    assert metrics["policy/skipped"] == 0 and metrics["policy/grad_norm"] > 0
+
+
+def test_a_gradient_that_is_not_finite_is_left_out_and_said(policy, fit, rollout):
+    module = policy()
+    bad = replace(rollout, reward=torch.where(torch.arange(8) == 0, torch.inf, rollout.reward))
+    with pytest.warns(UserWarning, match="rollout 1: the gradient norm is nan"):
+        metrics = fit(module, [bad])
+    from isentropic.policy.model import LanguageModel
+
+    untouched = {name: value.clone() for name, value in LanguageModel(module.model).weights()}
+    assert metrics["policy/skipped"] == 1 and distance(untouched, weights(module)) == 0
+
+
+def test_the_entropy_logged_is_the_mean_per_response_token_whatever_the_aggregation(policy, fit, rollout):
+    from isentropic.algorithm.aggregation.sequence_mean import SequenceMean
+
+    module = policy()
+    other = policy()
+    object.__setattr__(other.algorithm, "aggregation", SequenceMean())
+    assert fit(module, [rollout])["policy/entropy"] == fit(other, [rollout])["policy/entropy"]
+    batch, _ = module.seen
+    assert fit(policy(), [rollout])["policy/entropy"] == pytest.approx(
+        float(batch.old_entropy[batch.mask].double().mean()), rel=1e-6
+    )
+
+
+def test_sizes_that_do_not_divide_are_refused(policy):
+    with pytest.raises(ValueError, match="micro_batch=3 does not divide mini_batch=8"):
+        policy(micro_batch=3)
+    with pytest.raises(ValueError, match="mini_batch=6 does not divide"):
+        policy(mini_batch=6, micro_batch=2)
