@@ -17,7 +17,8 @@ from isentropic.task.endless import Endless, check_held_out, split_of
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.verifier import Verifier
 
-BLOCK = 500  # problems made by one dataset: some load a dictionary first, so that a dataset for each would be slow
+SIZE = 2_000  # questions of one dataset: some tasks take long to set one up, one of them by making all questions
+BLOCK = 100  # problems of each split made from one dataset, which leaves 20 questions to choose each from
 DRAWS = 1_000  # more than enough to meet the rarer split; only tasks of very few questions use them up
 RESERVED = {"seed", "size"}
 
@@ -70,11 +71,12 @@ class ReasoningGym(Task):
         self.verifier.close()
 
     def problem(self, split: Split, index: int) -> Problem:
-        """The first question of the split among those that seed, split and index lead to."""
-        block, position = divmod(index, BLOCK)
-        for attempt in range(DRAWS):
-            digest = blake2b(f"{self.seed}/{split}/{block}/{attempt}".encode(), digest_size=4).digest()
-            entry = dataset(self.name, self.plain_options, int.from_bytes(digest), BLOCK)[position]
+        """The first question of the split among those that seed and index lead to."""
+        block, first = divmod(index, BLOCK)
+        for draw in range(DRAWS):
+            part, step = divmod(draw, SIZE // BLOCK)
+            digest = blake2b(f"{self.seed}/{block}/{part}".encode(), digest_size=4).digest()
+            entry = dataset(self.name, self.plain_options, int.from_bytes(digest))[first + BLOCK * step]
             if split_of(entry["question"], self.held_out) == split:
                 return Problem(fill(self.template, entry["question"]), entry)
         raise ValueError(
@@ -91,20 +93,21 @@ class ReasoningGym(Task):
         return Verifier("isentropic.task.reasoning_gym:score", self.workers, self.timeout, self.memory)
 
 
-@lru_cache(maxsize=64)
-def dataset(name: str, options: Options, seed: int, size: int) -> ProceduralDataset:
-    return create_dataset(name, **dict(options), seed=seed, size=size)
+@lru_cache(maxsize=16)
+def dataset(name: str, options: Options, seed: int) -> ProceduralDataset:
+    return create_dataset(name, **dict(options), seed=seed, size=SIZE)
 
 
 def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> tuple[float, bool, Status]:
     """Called in a verifier process only."""
-    reward = float(dataset(name, options, 0, 1).score_answer(answer, entry))
+    reward = float(dataset(name, options, 0).score_answer(answer, entry))
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
 
 
 def answer_in(text: str, marker: str, entry: Mapping[str, Any]) -> str:
     answer = after_marker(text, marker) or ""
-    one_line = "\n" not in str(entry["answer"]).strip()
+    known = entry["answer"]  # None where many answers are right and none is given
+    one_line = isinstance(known, str) and "\n" not in known.strip()
     return answer.partition("\n")[0].strip() if one_line else answer
 
 
@@ -123,6 +126,6 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     if unknown:
         raise ValueError(f"task.options has no {', '.join(unknown)} for {name}; there are {', '.join(known)}")
     try:
-        dataset(name, tuple(sorted(options.items())), 0, BLOCK)
+        dataset(name, tuple(sorted(options.items())), 0)
     except (AssertionError, ValueError, TypeError) as error:
         raise ValueError(f"task.options={dict(options)} do not suit {name}: {error}") from error

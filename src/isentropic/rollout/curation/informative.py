@@ -13,4 +13,4 @@ class Informative(Curator):
 
     def __call__(self, batch: RolloutBatch) -> RolloutBatch:
         share = group_mean(batch.correct.float(), batch.group)
-        return batch[(share > 0) & (share < 1)]
+        return batch[(share > 0) & (share < 1)]  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,38 @@
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isentropic.task import Problem
+from isentropic.task.endless import Endless, check_held_out, split_of
+
+SQUARES = Endless(lambda i: Problem(str(i), i * i))
+
+
+def test_problems_are_made_at_any_index_and_slice():
+    assert len(SQUARES) == sys.maxsize
+    assert SQUARES[7].reference == 49
+    assert SQUARES[-1].prompt == str(sys.maxsize - 1)
+    assert [problem.reference for problem in SQUARES[3:6]] == [9, 16, 25]
+    with pytest.raises(IndexError):
+        SQUARES[sys.maxsize]
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_a_question_belongs_to_one_split_and_a_larger_share_only_moves_questions_to_test(question):
+    small, large = split_of(question, 0.1), split_of(question, 0.5)
+    assert small == split_of(question, 0.1)
+    assert large == "test" if small == "test" else large in ("train", "test")
+
+
+def test_the_held_out_share_is_what_it_says():
+    held_out = sum(split_of(f"question {i}", 0.1) == "test" for i in range(10_000))
+    assert 900 < held_out < 1100
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5])
+def test_a_share_that_leaves_one_split_empty_is_refused(share):
+    with pytest.raises(ValueError, match=f"task.held_out={share} is no share"):
+        check_held_out(share)
