@@ -112,7 +112,7 @@ def test_no_process_outlives_the_trainer_idle_or_hanging(answer):
         from isentropic.task.verifier import Verifier
         verifier = Verifier(sys.argv[1], workers=1, timeout=2.0, memory=4.0)
         verifier([("1", "1")])
-        print(verifier.workers[0].process.pid, flush=True)
+        threading.Timer(0.5, print, [verifier.workers[0].process.pid], {"flush": True}).start()
         verifier([("9", sys.argv[2])])
         threading.Event().wait()
     """
