@@ -1,6 +1,7 @@
 """Models small enough to build in a test."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -46,3 +47,106 @@ def tiny_model(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def tiny_model_untied(tmp_path_factory) -> str:
     return save_tiny_model(tmp_path_factory.mktemp("tiny_model_untied"), tied=False)
+
+
+class Sheet(dict):
+    """For any sum, the answers that `answer` gives from its value, as ids of the tiny model."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+
+    def __missing__(self, prompt):
+        text = "".join(SYMBOLS[token] for token in prompt)
+        return [[SYMBOLS.index(symbol) for symbol in symbols] for symbols in self.answer(eval(text.rstrip("=")))]
+
+
+def scripted(answer):
+    from isentropic.sampler.scripted import ScriptedSampler
+
+    return ScriptedSampler(Sheet(answer), eos=1)
+
+
+def some_right(value):
+    """Two of four, each of its own length; the last is cut off."""
+    return [*str(value), "<eos>"], ["<eos>"], [*str(value), "+", "<eos>"], [*"+++"]
+
+
+def sums(largest=9, seed=0):
+    from isentropic.task.arithmetic import Arithmetic
+
+    return Arithmetic(pattern=f"1..{largest}+1..{largest}", template="{question}=", marker="", held_out=0.2, seed=seed)
+
+
+def decoding(**settings):
+    from isentropic.sampler import Decoding
+
+    off = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 6, "stop": None}
+    return Decoding(**(off | settings))
+
+
+def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
+    """A data module: rollouts of four groups of four, three problems to be judged on."""
+    from isentropic.rollout.datamodule import Judging, RolloutDataModule
+
+    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
+    return RolloutDataModule(
+        task=task or sums(), sampler=sampler, decoding=decoding(temperature=temperature), tokenizer=model, chat=False,
+        judging=Judging(problems=judged, count=2, batch=2, decoding=decoding()), **(sizes | settings),
+    )  # fmt: skip
+
+
+def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
+    """GRPO over the tiny model."""
+    from torchmetrics import MetricCollection
+
+    from isentropic.algorithm.advantage.grpo import Grpo
+    from isentropic.algorithm.aggregation.token_mean import TokenMean
+    from isentropic.algorithm.algorithm import Algorithm
+    from isentropic.algorithm.clipping.fixed import Fixed
+    from isentropic.algorithm.control.constant import Constant
+    from isentropic.algorithm.ratio.token import TokenRatio
+    from isentropic.evaluation.avg_at_k import AvgAtK
+    from isentropic.policy.model import ModelSettings
+    from isentropic.policy.module import Optimization, PolicyModule
+
+    algorithm = Algorithm(
+        control=Constant(up=0.0, down=0.0), advantage=Grpo(divide_by_std=True), credit={}, ratio=TokenRatio(),
+        clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(),
+    )  # fmt: skip
+    optimization = Optimization(
+        lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,
+        mini_batch=mini_batch, micro_batch=4, micro_tokens=None,
+    )  # fmt: skip
+    return PolicyModule(
+        algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False), optimization,
+        size=size, temperature=temperature, reread=True, seed=0,
+    )  # fmt: skip
+
+
+def trainer_of(folder, callbacks, **settings):
+    from lightning import Trainer
+    from lightning.pytorch.loggers import CSVLogger
+
+    defaults = {"limit_val_batches": 0, "devices": 1, "logger": CSVLogger(folder, name="", version="")}
+    return Trainer(
+        default_root_dir=folder, accelerator="cpu", max_epochs=1, log_every_n_steps=1, callbacks=callbacks,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0,
+        use_distributed_sampler=False, **(defaults | settings),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def parts(tiny_model):
+    """The parts of a run in miniature, and what makes them."""
+    return SimpleNamespace(
+        model=tiny_model,
+        symbols=SYMBOLS,
+        scripted=scripted,
+        some_right=some_right,
+        sums=sums,
+        decoding=decoding,
+        rollouts=lambda sampler, **settings: rollouts(tiny_model, sampler, **settings),
+        learner=lambda **settings: learner(tiny_model, **settings),
+        trainer=trainer_of,
+    )
