@@ -1,7 +1,9 @@
 # Two commands, on a machine with git and Python 3.11 or newer: `make train` and `make test`.
 ARGS ?=
-PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+ifndef PYTHON
+PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
+endif
 RUN := .venv/bin/python
 
 .PHONY: train test setup check lock format
