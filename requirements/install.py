@@ -178,9 +178,8 @@ def installed() -> set[str]:
 
 
 def site_packages() -> Path:
-    return next(
-        iter([*VENV.glob("lib/python3*/site-packages"), *VENV.glob("Lib/site-packages")])
-    )  # the latter on Windows
+    unix, windows = VENV.glob("lib/python3*/site-packages"), VENV.glob("Lib/site-packages")
+    return next(iter([*unix, *windows]))
 
 
 def refuse_unwanted() -> None:
