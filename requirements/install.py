@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -42,8 +43,10 @@ def main() -> None:
 
 
 def fingerprint() -> str:
-    sources = (LOCKS / "torch.lock", LOCKS / "cpu.lock", ROOT / "pyproject.toml", Path(__file__))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    metadata = repr((settings["project"], settings["build-system"])).encode()  # how tools are set changes no package
+    sources = (LOCKS / "torch.lock", LOCKS / "cpu.lock", Path(__file__))
+    return hashlib.sha256(metadata + b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def set_up() -> None:
