@@ -1,7 +1,9 @@
 # Two commands, on a machine with git and Python 3.11 or newer: `make train` and `make test`.
 ARGS ?=
-PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+ifndef PYTHON
+PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
+endif
 RUN := .venv/bin/python
 
 .PHONY: train test setup check lock format
@@ -11,7 +13,7 @@ train: setup  ## the main job; settings follow as in `make train ARGS="algorithm
 
 test: check  ## static checks, then the tests with their coverage; `make test ARGS="tests/algorithm"` for some of them
 	@echo "pytest"
-	@HF_HUB_OFFLINE=1 $(RUN) -m pytest --cov $(ARGS)
+	@HF_HUB_OFFLINE=1 $(RUN) -m pytest --cov=isentropic $(ARGS)
 
 check: setup  ## what the pre-commit hook runs
 	@echo "ruff"

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -42,8 +43,10 @@ def main() -> None:
 
 
 def fingerprint() -> str:
-    sources = (LOCKS / "torch.lock", LOCKS / "cpu.lock", ROOT / "pyproject.toml", Path(__file__))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    metadata = repr((settings["project"], settings["build-system"])).encode()  # how tools are set changes no package
+    sources = (LOCKS / "torch.lock", LOCKS / "cpu.lock", Path(__file__))
+    return hashlib.sha256(metadata + b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def set_up() -> None:
@@ -53,10 +56,11 @@ def set_up() -> None:
     require("pip and setuptools", pip("pip and setuptools", locked(lock, INSTALLS_OTHERS), expected=2))
     require("torch (CPU)", install_torch())
     require("the locked packages", pip("packages", locked(lock, rest), expected=len(rest)))
-    if not pip("pycosat", locked(lock, NEEDS_A_COMPILER)):
+    if not pip("pycosat", locked(lock, NEEDS_A_COMPILER), otherwise="not built"):
         print(
-            "  pycosat was not built: it needs a C compiler and Python's headers; reasoning_gym's zebra puzzles need it"
+            "  pycosat needs a C compiler and Python's headers: without it, all of reasoning_gym but its zebra puzzles"
         )
+        shutil.copy(LOCKS / "pycosat_stand_in.py", site_packages() / "pycosat.py")  # a built one would come before it
     require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)]))
     if not (sys.platform == "linux" and platform.machine() == "x86_64"):
         print(
@@ -111,12 +115,12 @@ def locked(lock: dict[str, str], names: Iterable[str]) -> list[str]:
 def install_torch() -> bool:
     """As pip is configured, where that finds a CPU build; else from PyTorch's index of CPU builds."""
     wanted = ["--require-hashes", "--requirement", str(LOCKS / "torch.lock")]
-    if pip("torch (CPU), as pip is configured", wanted):
+    if pip("torch (CPU), as pip is configured", wanted, otherwise="not there"):
         return True
     return pip(f"torch (CPU) from {TORCH_INDEX}", [*wanted, "--extra-index-url", TORCH_INDEX])
 
 
-def pip(what: str, arguments: list[str], expected: int = 1) -> bool:
+def pip(what: str, arguments: list[str], expected: int = 1, otherwise: str = "failed") -> bool:
     before = len(installed())
 
     def progress(output: str) -> str:
@@ -126,10 +130,12 @@ def pip(what: str, arguments: list[str], expected: int = 1) -> bool:
         return f"unpacked {len(installed()) - before} of {expected}"
 
     options = ["--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
-    return run(what, [str(PYTHON), "-m", "pip", "install", *options, *arguments], progress)
+    return run(what, [str(PYTHON), "-m", "pip", "install", *options, *arguments], progress, otherwise)
 
 
-def run(what: str, command: list[str], progress: Callable[[str], str] = lambda output: "") -> bool:
+def run(
+    what: str, command: list[str], progress: Callable[[str], str] = lambda output: "", otherwise: str = "failed"
+) -> bool:
     """Runs the command into the log, and says every second (every ten, into a file) where it stands."""
     start, said, live = time.monotonic(), -10.0, sys.stdout.isatty()
     with LOG.open("ab") as log:
@@ -148,8 +154,7 @@ def run(what: str, command: list[str], progress: Callable[[str], str] = lambda o
             process.terminate()
             process.wait()
             raise
-    mark = "done" if process.returncode == 0 else "failed"
-    say(f"  {what}  {mark}  {time.monotonic() - start:.0f} s", live)
+    say(f"  {what}  {otherwise if process.returncode else 'done'}  {time.monotonic() - start:.0f} s", live)
     if live:
         print(flush=True)
     return process.returncode == 0
@@ -172,8 +177,12 @@ def require(what: str, done: bool) -> None:
 
 
 def installed() -> set[str]:
-    folders = [*VENV.glob("lib/python3*/site-packages"), *VENV.glob("Lib/site-packages")]  # the latter on Windows
-    return {re.split(r"-\d", path.name)[0].lower() for folder in folders for path in folder.glob("*.dist-info")}
+    return {re.split(r"-\d", path.name)[0].lower() for path in site_packages().glob("*.dist-info")}
+
+
+def site_packages() -> Path:
+    unix, windows = VENV.glob("lib/python3*/site-packages"), VENV.glob("Lib/site-packages")
+    return next(iter([*unix, *windows]))
 
 
 def refuse_unwanted() -> None:

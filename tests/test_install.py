@@ -1,0 +1,60 @@
+"""The set-up's decisions, on a copy of its files; installing itself is what `make test` begins with."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def set_up(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "requirements" / "install.py")]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+
+
+def installed(root: Path) -> Path:
+    """A finished .venv, as far as the set-up looks; returns its site-packages."""
+    spec = importlib.util.spec_from_file_location("install", root / "requirements" / "install.py")
+    assert spec and spec.loader
+    install = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(install)
+    (root / ".venv" / "bin").mkdir(parents=True)
+    (root / ".venv" / "bin" / "python").touch()
+    (root / ".venv" / "installed").write_text(f"{install.ROOT}\n{install.fingerprint()}\n")
+    packages = root / ".venv" / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    return packages
+
+
+def test_a_finished_installation_is_left_alone(copy: Path):
+    installed(copy)
+    ended = set_up(copy)
+    assert (ended.returncode, ended.stdout) == (0, "")
+
+
+def test_torchvision_beside_a_cpu_torch_is_refused_with_what_to_do(copy: Path):
+    (installed(copy) / "torchvision-0.28.0.dist-info").mkdir()
+    ended = set_up(copy)
+    assert ended.returncode == 1
+    assert "torchvision" in ended.stderr and "pip uninstall" in ended.stderr
+
+
+def test_a_python_without_ensurepip_is_named(copy: Path, tmp_path: Path):
+    (tmp_path / "bare" / "ensurepip").mkdir(parents=True)
+    (tmp_path / "bare" / "ensurepip" / "__init__.py").write_text("raise ImportError")
+    ended = set_up(copy, PYTHONPATH=str(tmp_path / "bare"))
+    assert ended.returncode == 1
+    assert "ensurepip" in ended.stderr and sys.executable in ended.stderr
+    assert not (copy / ".venv").exists()
