@@ -19,7 +19,7 @@ def options() -> list[str]:
 
 @pytest.mark.parametrize("option", ["seed=1", *options()])
 def test_every_option_of_training_fits(option: str):
-    check_jobs(loader_of(CONFIGS), "train", [option], sweep=False)
+    check_jobs(loader_of(CONFIGS), "train", [option, "policy.model.path=somewhere"], sweep=False)
 
 
 def test_evaluation_fits():

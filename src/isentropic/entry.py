@@ -120,7 +120,7 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
     loader = loader_of(configs, arguments.config_dir)
     sweep = arguments.multirun or "hydra.mode=MULTIRUN" in arguments.overrides
     if not arguments.cfg and rank() == 0:
-        print(f"isentropic {' '.join([name, *arguments.overrides])}", flush=True)
+        print(f"isentropic {' '.join([name, *arguments.overrides])}: checking every setting", flush=True)
     check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
 
 
