@@ -1,4 +1,4 @@
-"""A GGUF file to the Hugging Face folder that policy and sampler both read: python -m isentropic.convert FILE.gguf FOLDER"""
+"""A GGUF file to a Hugging Face folder, for policy and sampler: `python -m isentropic.convert FILE.gguf FOLDER`."""
 
 import sys
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ NEEDED = ("gguf", "accelerate")  # what transformers needs to read the format, b
 
 
 def check(source: Path, folder: Path) -> None:
-    """Raises ValueError for a source that is no GGUF file, a folder that already holds something, or a missing package."""
+    """Raises ValueError for a source that is no GGUF file, a folder that holds something, or a missing package."""
     if not source.is_file():
         raise ValueError(f"{source} does not exist; give the path of a .gguf file")
     with source.open("rb") as file:
@@ -28,14 +28,14 @@ def check(source: Path, folder: Path) -> None:
 
 
 def convert(source: Path, folder: Path) -> None:
-    """Writes config, bf16 safetensors and tokenizer (chat template included). The weights stay as rounded as the file has them.
+    """Writes config, bf16 safetensors and tokenizer with its chat template. Weights stay as rounded as in the file.
 
     Raises ValueError as `check` does, and for weights that do not fit the model the file names.
     """
     check(source, folder)
     read = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
     config = read.config
-    # The weights are dense from here on: with this left in, transformers refuses to save and loaders look for a GGUF file.
+    # with this left in, transformers refuses to save, and loaders look for a GGUF file
     del config.quantization_config
     config.dtype = torch.bfloat16
     config.architectures = [type(read).__name__]
