@@ -1,10 +1,7 @@
-"""Models small enough to build in a test, and runs of the entry points that several tests look at."""
+"""Models small enough to build in a test."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -52,70 +49,104 @@ def tiny_model_untied(tmp_path_factory) -> str:
     return save_tiny_model(tmp_path_factory.mktemp("tiny_model_untied"), tied=False)
 
 
-ROOT = Path(__file__).parents[1]
-# what launchers leave behind would make a test one rank of something
-FOREIGN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "HYDRA_FULL_ERROR"}
-SMALL = [
-    "experiment=quickstart",
-    "rollout.size=32",
-    "rollout.steps=2",
-    "rollout.judging.problems=4",
-    "policy.optimization.mini_batch=16",
-    "policy.optimization.micro_batch=16",
-    "callbacks.progress.seconds=0",
-]
+class Sheet(dict):
+    """For any sum, the answers that `answer` gives from its value, as ids of the tiny model."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+
+    def __missing__(self, prompt):
+        text = "".join(SYMBOLS[token] for token in prompt)
+        return [[SYMBOLS.index(symbol) for symbol in symbols] for symbols in self.answer(eval(text.rstrip("=")))]
 
 
-@pytest.fixture(scope="session")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Popen[str]]:
-    """`python -m isentropic.<name>` as from a shell, in a working folder that shows what is left there."""
+def scripted(answer):
+    from isentropic.sampler.scripted import ScriptedSampler
 
-    def process(name: str, *arguments: str) -> subprocess.Popen[str]:
-        clean = {key: value for key, value in os.environ.items() if key not in FOREIGN}
-        settings = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-        return subprocess.Popen(
-            [sys.executable, "-m", f"isentropic.{name}", *arguments], env=clean | settings, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path_factory.mktemp("shell"),
-        )  # fmt: skip
-
-    return process
+    return ScriptedSampler(Sheet(answer), eos=1)
 
 
-@pytest.fixture(scope="session")
-def command(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        process = start(name, *arguments)
-        out, err = process.communicate(timeout=300)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-    return run
+def some_right(value):
+    """Two of four, each of its own length; the last is cut off."""
+    return [*str(value), "<eos>"], ["<eos>"], [*str(value), "+", "<eos>"], [*"+++"]
 
 
-@pytest.fixture(scope="session")
-def quickstart(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Folder and process of a short run of the quickstart, vLLM included where it is installed."""
-    folder = tmp_path_factory.mktemp("quickstart") / "run"
-    result = command("train", *SMALL, f"hydra.run.dir={folder}")
-    assert result.returncode == 0, result.stderr
-    return folder, result
+def sums(largest=9, seed=0):
+    from isentropic.task.arithmetic import Arithmetic
+
+    return Arithmetic(pattern=f"1..{largest}+1..{largest}", template="{question}=", marker="", held_out=0.2, seed=seed)
 
 
-@pytest.fixture(scope="session")
-def inside(tmp_path_factory) -> Callable[..., Path]:
-    """The same entry points in this process, without their imports: overrides in, run folder out."""
-    from isentropic.compose import compose, loader_of
-    from isentropic.entry import CONFIGS
+def decoding(**settings):
+    from isentropic.sampler import Decoding
 
-    def run(function: Callable[..., object], *overrides: str) -> Path:
-        folder = tmp_path_factory.mktemp("run")
-        name = "eval" if "eval" in function.__name__ else "train"
-        cfg = compose(loader_of(CONFIGS), name, [*SMALL, "sampler=transformers", *overrides, f"paths.output={folder}"])
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # sums depend on it in their last digits
-        try:
-            function.__wrapped__.__wrapped__(cfg)
-        finally:
-            torch.set_num_threads(threads)
-        return folder
+    off = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "max_tokens": 6, "stop": None}
+    return Decoding(**(off | settings))
 
-    return run
+
+def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
+    """A data module: rollouts of four groups of four, three problems to be judged on."""
+    from isentropic.rollout.datamodule import Judging, RolloutDataModule
+
+    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
+    return RolloutDataModule(
+        task=task or sums(), sampler=sampler, decoding=decoding(temperature=temperature), tokenizer=model, chat=False,
+        judging=Judging(problems=judged, count=2, batch=2, decoding=decoding()), **(sizes | settings),
+    )  # fmt: skip
+
+
+def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
+    """GRPO over the tiny model."""
+    from torchmetrics import MetricCollection
+
+    from isentropic.algorithm.advantage.grpo import Grpo
+    from isentropic.algorithm.aggregation.token_mean import TokenMean
+    from isentropic.algorithm.algorithm import Algorithm
+    from isentropic.algorithm.clipping.fixed import Fixed
+    from isentropic.algorithm.control.constant import Constant
+    from isentropic.algorithm.ratio.token import TokenRatio
+    from isentropic.evaluation.avg_at_k import AvgAtK
+    from isentropic.policy.model import ModelSettings
+    from isentropic.policy.module import Optimization, PolicyModule
+
+    algorithm = Algorithm(
+        control=Constant(up=0.0, down=0.0), advantage=Grpo(divide_by_std=True), credit={}, ratio=TokenRatio(),
+        clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(),
+    )  # fmt: skip
+    optimization = Optimization(
+        lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,
+        mini_batch=mini_batch, micro_batch=4, micro_tokens=None,
+    )  # fmt: skip
+    return PolicyModule(
+        algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False), optimization,
+        size=size, temperature=temperature, reread=True, seed=0,
+    )  # fmt: skip
+
+
+def trainer_of(folder, callbacks, **settings):
+    from lightning import Trainer
+    from lightning.pytorch.loggers import CSVLogger
+
+    defaults = {"limit_val_batches": 0, "devices": 1, "logger": CSVLogger(folder, name="", version="")}
+    return Trainer(
+        default_root_dir=folder, accelerator="cpu", max_epochs=1, log_every_n_steps=1, callbacks=callbacks,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0,
+        use_distributed_sampler=False, **(defaults | settings),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def parts(tiny_model):
+    """The parts of a run in miniature, and what makes them."""
+    return SimpleNamespace(
+        model=tiny_model,
+        symbols=SYMBOLS,
+        scripted=scripted,
+        some_right=some_right,
+        sums=sums,
+        decoding=decoding,
+        rollouts=lambda sampler, **settings: rollouts(tiny_model, sampler, **settings),
+        learner=lambda **settings: learner(tiny_model, **settings),
+        trainer=trainer_of,
+    )

@@ -1,6 +1,6 @@
 """Compose, build, fit: `python -m isentropic.train experiment=quickstart`."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,8 @@ def train(cfg: DictConfig) -> float | None:
 
 
 @contextmanager
-def parts(cfg: DictConfig) -> "Iterator[tuple[Trainer, LightningModule, LightningDataModule]]":
+def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, LightningModule, LightningDataModule]]":
     """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
-    print("loading torch, lightning and transformers", flush=True)
     from lightning import seed_everything
     from torchmetrics import MetricCollection
 

@@ -104,9 +104,9 @@ class Tiny(LightningModule):
 def train(folder: Path, callbacks, steps=4, module=None, ckpt_path=None, before=False, **settings):
     """A whole run; `before` evaluates once before training too."""
     module, data = module or Tiny(), Rollouts(steps)
-    settings = {"limit_val_batches": 0, "enable_checkpointing": False} | settings
+    settings = {"devices": 1, "limit_val_batches": 0, "enable_checkpointing": False} | settings
     trainer = Trainer(
-        default_root_dir=folder, accelerator="cpu", devices=1, max_epochs=1, log_every_n_steps=1, callbacks=callbacks,
+        default_root_dir=folder, accelerator="cpu", max_epochs=1, log_every_n_steps=1, callbacks=callbacks,
         logger=CSVLogger(folder, name="", version=""), enable_model_summary=False, num_sanity_val_steps=0,
         enable_progress_bar=any("Progress" in type(c).__name__ for c in callbacks), **settings,
     )  # fmt: skip

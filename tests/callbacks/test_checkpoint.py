@@ -16,18 +16,18 @@ from isentropic.callbacks.checkpoint import Checkpoint, replace
 def ending(run, tiny, tmp_path):
     """How a process ends, exit code and last words, in which something happens in the middle of the fifth rollout."""
 
-    def child(deed):
+    def child(deed, settings):
         once = iter([deed])
         with (tmp_path / "stderr").open("w") as sys.stderr:
             try:
                 module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
-                run([Checkpoint(every=3)], steps=9, module=module, enable_checkpointing=True)
+                run([Checkpoint(every=3)], steps=9, module=module, enable_checkpointing=True, **settings)
             except Exception as error:
                 print(*traceback.format_exception_only(error), file=sys.stderr)
                 sys.exit(1)
 
-    def end(deed):
-        process = multiprocessing.get_context("fork").Process(target=child, args=(deed,))
+    def end(deed, **settings):
+        process = multiprocessing.get_context("fork").Process(target=child, args=(deed, settings))
         process.start()
         process.join()
         return process.exitcode, (tmp_path / "stderr").read_text().strip()
@@ -65,7 +65,7 @@ def test_a_resumed_run_equals_one_that_never_stopped(run, tmp_path):
     assert torch.equal(rest.weight, whole.weight)
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 1), (signal.SIGTERM, 128 + 15)])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_when_asked_to_stop_it_ends_the_rollout_saves_and_leaves(ending, tmp_path, number, code):
     assert ending(interrupt(number)) == (
         code, "Stopping after this rollout, with a checkpoint; again stops at once."
@@ -75,12 +75,22 @@ def test_when_asked_to_stop_it_ends_the_rollout_saves_and_leaves(ending, tmp_pat
         assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3, 4, 5]
 
 
+def test_a_signal_to_one_rank_stops_all_after_the_same_rollout(ending, tmp_path):
+    def deed():
+        if torch.distributed.get_rank() == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    code, _ = ending(deed, strategy="ddp_fork", devices=2)
+    assert code == 1
+    assert last(tmp_path)["rollouts"] == 5
+
+
 def test_a_second_ctrl_c_leaves_at_once_with_what_was_learnt(ending, tmp_path):
     def twice():
         interrupt(signal.SIGINT)()
         interrupt(signal.SIGINT)()
 
-    assert ending(twice)[0] == 1
+    assert ending(twice)[0] == 130
     assert last(tmp_path)["rollouts"] == 4
 
 

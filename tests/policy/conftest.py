@@ -63,7 +63,8 @@ def policy(tiny_model):
     from isentropic.algorithm.credit.stare import Stare
     from isentropic.algorithm.ratio.token import TokenRatio
     from isentropic.policy.model import ModelSettings
-    from isentropic.policy.module import Optimization, PolicyModule
+    from isentropic.policy.module import PolicyModule
+    from isentropic.policy.optimization import Optimization
 
     def make(model=tiny_model, temperature=1.0, **settings):
         algorithm = Algorithm(

@@ -1,6 +1,9 @@
-import random
+import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,6 +51,8 @@ def tied(tiny_model):
 @pytest.fixture
 def sampler(tied, policy):
     """One engine for all tests, with the folder's weights in it."""
+    if tied.engine is None:
+        tied.start()
     if not tied.loaded:
         tied.load(policy.state_dict().items())
     return tied
@@ -84,12 +89,8 @@ def tokens_of(groups):
 
 
 def random_state():
-    return random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-
-
-def test_availability_is_told_without_importing():
-    assert available() in (True, False)
-    assert "vllm" not in sys.modules or available()
+    """Not Python's own: the type checks of the tests draw from it."""
+    return np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
 
 
 def test_settings_it_does_not_know_are_refused():
@@ -290,4 +291,29 @@ def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_mode
     untied.load(policy.state_dict().items())
     assert gap(untied, policy, PROMPTS, reference) < 0.5  # of bfloat16; of other weights it is several nats
     untied.stop()
-    sampler.start()
+
+
+@needs_vllm
+def test_each_rank_of_a_world_has_an_engine_of_its_own(tiny_model, tmp_path):
+    script = Path(__file__).with_name("two_ranks.py")
+    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, script, tiny_model, tmp_path, str(rank)],
+            env=inherited | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    errors = [process.communicate()[1] for process in ranks]
+    assert [process.returncode for process in ranks] == [0, 0], errors
+    first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2))
+    assert first["environment"] == ["0", "0", "2"]
+    assert second["environment"] == ["1", "1", "2"]
+    assert first["total"] == second["total"] == 2
+    assert not first["imported"]  # before the start
+    assert first["threads"] == second["threads"] == 1
+    assert len(first["tokens"]) == 2
+    assert len(second["tokens"]) == 3
+    assert first["tokens"]["4"] == second["tokens"]["4"]  # a seed and a prompt, whichever rank draws

@@ -64,7 +64,7 @@ def test_answers_that_graders_got_wrong_are_judged_right_but_for_the_known_ones(
     verdicts = patient([pair(case) for case in others])
     quick.close()
     patient.close()
-    assert len(held) == 8
+    assert hanging and others
     assert not any(verdict.correct for verdict in held)
     misjudged = {
         case["id"]

@@ -9,5 +9,5 @@ def test_only_the_question_is_filled_in():
 
 def test_a_template_without_a_place_for_the_question_is_refused():
     check_template("Q: {question}")
-    with pytest.raises(ValueError, match="must contain {question}"):
+    with pytest.raises(ValueError, match=r"must contain \{question\}"):
         check_template("Q: {problem}")

@@ -1,5 +1,9 @@
 import os
+import pickle
+import select
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -90,6 +94,36 @@ def test_processes_end_with_close_and_come_back_when_needed(verifier):
     verifier.close()
     assert process.poll() is not None
     assert statuses(verifier([("1", "1")])) == ["right"]
+
+
+def test_a_copy_has_processes_of_its_own(verifier):
+    verifier([("1", "1")])
+    copy = pickle.loads(pickle.dumps(verifier))
+    assert statuses(copy([("1", "1"), ("1", "2")])) == ["right", "wrong"]
+    copy.close()
+    assert verifier.workers[0].process.poll() is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is no child, which needs a pidfd")
+@pytest.mark.parametrize("answer", ["1", TOWER])
+def test_no_process_outlives_the_trainer_idle_or_hanging(answer):
+    trainer = """if True:
+        import sys, threading
+        from isentropic.task.verifier import Verifier
+        verifier = Verifier(sys.argv[1], workers=1, timeout=2.0, memory=4.0)
+        verifier([("1", "1")])
+        threading.Timer(0.5, print, [verifier.workers[0].process.pid], {"flush": True}).start()
+        verifier([("9", sys.argv[2])])
+        threading.Event().wait()
+    """
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", trainer, MATHS, answer]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        watched = os.pidfd_open(int(process.stdout.readline()))
+        process.kill()
+    ended, _, _ = select.select([watched], [], [], 30.0)
+    os.close(watched)
+    assert ended
 
 
 def test_no_calls_start_no_process(verifier):

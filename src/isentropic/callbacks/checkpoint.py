@@ -50,7 +50,7 @@ class Checkpoint(callbacks.Checkpoint):
         if stop or last or rollouts(pl_module) % self.every == 0:
             self.save(trainer, pl_module)
         if stop:
-            trainer._logger_connector.update_train_step_metrics()  # or this rollout's row would be lost
+            trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost
             leave(self.asked or signal.SIGINT)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -99,7 +99,8 @@ def rollouts(module: Any) -> int:
 
 
 def leave(number: int) -> None:
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+    """As shells count it; a KeyboardInterrupt would be swallowed in a spawned rank, and the others wait for ever."""
+    raise SystemExit(128 + number)
 
 
 def replace(new: Path, old: Path) -> None:

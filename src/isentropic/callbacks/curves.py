@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.utilities.rank_zero import rank_zero_warn
+from lightning.pytorch.utilities import rank_zero_warn
 
 from isentropic.reporting.curves import curves
 

@@ -1,30 +1,43 @@
 """Judges the policy before the first rollout and after the last; in between, trainer.val_check_interval does."""
 
+from typing import Any
+
 from lightning import Callback, LightningModule, Trainer
 
 
 class Evaluate(Callback):
+    """Each policy once, also when a run goes on from a checkpoint."""
+
     def __init__(self) -> None:
         self.judged: int | None = None  # rollouts behind the policy that was judged last
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if pl_module.rollouts == 0:
-            self.judge(trainer)
+        if rollouts(pl_module) == 0:
+            self.judge(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if self.judged != pl_module.rollouts:
-            self.judge(trainer)
+        self.judge(trainer, pl_module)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.judged = int(pl_module.rollouts)
+        self.judged = rollouts(pl_module)
 
-    def judge(self, trainer: Trainer) -> None:
+    def judge(self, trainer: Trainer, module: LightningModule) -> None:
         """As the training loop does between two batches; there is no public call for it."""
-        if not trainer.enable_validation:
+        if not trainer.enable_validation or self.judged == rollouts(module):
             return
-        connector = trainer._logger_connector
-        first = connector._first_loop_iter
+        connector = trainer._logger_connector  # pyright: ignore[reportPrivateUsage]
+        first = connector._first_loop_iter  # pyright: ignore[reportPrivateUsage]
         trainer.validating = True
         trainer.fit_loop.epoch_loop.val_loop.run()
         trainer.training = True
-        connector._first_loop_iter = first
+        connector._first_loop_iter = first  # pyright: ignore[reportPrivateUsage]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"judged": self.judged}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.judged = state_dict["judged"]
+
+
+def rollouts(module: Any) -> int:
+    return int(module.rollouts)

@@ -59,7 +59,8 @@ class Progress(ProgressBar):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
         self.steps = int(trainer.num_training_batches)
-        self.every = int(trainer.val_check_batch) if trainer.enable_validation else 0
+        every = trainer.val_check_batch
+        self.every = every if isinstance(every, int) and trainer.enable_validation else 0
         self.step_began = time.monotonic()
         self.enter("sampling")
 

@@ -1,38 +1,35 @@
 """What came back from the sampler, before the policy learns from it."""
 
-from lightning import Callback, Trainer
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
 from rich import print
 
-from isentropic.policy.module import PolicyModule
-from isentropic.rollout.datamodule import RolloutDataModule
-from isentropic.tensors import group_mean, masked_mean
+from isentropic.tensors import masked_mean
 from isentropic.types import RolloutBatch
 
 
 class RolloutReport(Callback):
-    """Logs rewards, lengths and groups of each rollout, and says when it is smaller than asked for."""
+    """Logs what was asked and what is learnt from, and says when that is less than was wanted."""
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: PolicyModule, batch: RolloutBatch, batch_idx: int) -> None:
-        data: RolloutDataModule = trainer.datamodule  # pyright: ignore
-        report = data.report | describe(batch)
-        pl_module.log_dict(report)
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        report: dict[str, float] = trainer.datamodule.report  # pyright: ignore[reportAttributeAccessIssue]
+        pl_module.log_dict(report | describe(batch))
         if report["rollout/filled"] < 1 and trainer.is_global_zero:
             print(
-                f"rollout {pl_module.rollouts + 1}: {report['rollout/filled']:.0%} of the completions wanted were kept "
-                f"after {report['rollout/tries']:.0f} tries; training on these"
+                f"rollout {batch_idx + 1}: {report['rollout/filled']:.0%} of the groups wanted were kept after "
+                f"{report['rollout/tries']:.0f} tries; training on what there is"
             )
 
 
 def describe(batch: RolloutBatch) -> dict[str, float]:
-    """Means over all rows of all ranks; all_right and all_wrong are shares of rows whose group teaches nothing."""
-    right = group_mean(batch.correct.float(), batch.group)
+    """Means over the rows of all ranks."""
     rows = {
         "reward": batch.reward,
         "correct": batch.correct.float(),
         "length": batch.mask.sum(-1).float(),
         "truncated": batch.truncated.float(),
-        "all_right": (right == 1).float(),
-        "all_wrong": (right == 0).float(),
     }
-    everything = batch.mask.new_ones(len(batch.mask))
-    return {f"rollout/{name}": masked_mean(values, everything).item() for name, values in rows.items()}
+    everything = torch.ones_like(batch.correct)
+    return {f"rollout/{name}": float(masked_mean(values, everything)) for name, values in rows.items()}

@@ -1,83 +1,107 @@
-"""The sampler's life: start, weights after each update, sleep while the policy trains; and an alarm if they disagree."""
+"""The sampler's life: start, weights after each update, sleep while the policy trains; and an alarm if the two part."""
 
+from itertools import cycle, islice
 from time import perf_counter
+from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
 
 from isentropic.policy.module import PolicyModule
+from isentropic.rollout.datamodule import RolloutDataModule
 from isentropic.sampler import Sampler
-from isentropic.tensors import masked_mean
+from isentropic.tensors import average, gather, masked_mean
 
 
 class SamplerCallback(Callback):
-    """Stops training with RuntimeError when the sampler's log-probs say that it does not hold the policy's weights."""
+    """Raises RuntimeError, on all ranks, when log-probs say that the sampler does not hold the policy's weights."""
 
     def __init__(self, tolerance: float, canary_tokens: int) -> None:
+        """Raises ValueError for a tolerance of 0 and for a canary too short to have a log-prob."""
         if tolerance <= 0 or canary_tokens < 2:
             raise ValueError(f"tolerance={tolerance} must be above 0 and canary_tokens={canary_tokens} at least 2")
         self.tolerance = tolerance  # mean |log-prob difference| per token, in nats
-        self.canary_tokens = canary_tokens  # length of the fixed sequence that is scored after each sync
-        self.sampler: Sampler | None = None  # the data module's, once started
-        self.last: list[float] | None = None  # the sampler's scores at the last sync
+        self.canary_tokens = canary_tokens  # at most so many are scored after each sync
+        self.canary: list[int] = []
+        self.last: tuple[list[float], list[float]] | None = None  # both sides' scores of it at the last sync
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.start(trainer)
+        sampler(trainer).start()
 
-    def on_train_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
-        self.sync(pl_module, moved=False)
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.sync(trainer, pl_module, moved=False)
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int) -> None:
-        self.sampler.sleep()
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        sampler(trainer).sleep()
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: PolicyModule, outputs: object, batch: object, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         self.compare(pl_module)
         start = perf_counter()
-        gap = self.sync(pl_module, moved=pl_module.moved)
-        pl_module.log_dict({"sampler/canary_gap": gap, "throughput/sync_seconds": perf_counter() - start})
+        gap = self.sync(trainer, pl_module, moved=bool(pl_module.moved))
+        pl_module.log("throughput/sync_seconds", perf_counter() - start)
+        if gap is not None:
+            pl_module.log("sampler/canary_gap", gap)
 
-    def on_validation_start(self, trainer: Trainer, pl_module: PolicyModule) -> None:
-        if self.sampler is None:
-            self.start(trainer)
-            self.sync(pl_module, moved=False)
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.state.fn != TrainerFn.FITTING:  # there it has just been sent the weights
+            sampler(trainer).start()
+            self.sync(trainer, pl_module, moved=False)
 
-    def start(self, trainer: Trainer) -> None:
-        self.sampler = trainer.datamodule.sampler
-        self.sampler.start()
-
-    def sync(self, module: PolicyModule, moved: bool) -> float:
-        """Pushes the weights and scores a fixed sequence on both sides."""
-        self.sampler.wake()
-        self.sampler.load(module.weights())
-        tokens = [i % module.vocabulary for i in range(1, self.canary_tokens + 1)]
-        theirs, ours = self.sampler.score(tokens), module.score(tokens)
+    def sync(self, trainer: Trainer, module: Any, moved: bool) -> float | None:
+        """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
+        engine, policy = sampler(trainer), policy_of(module)
+        engine.wake()
+        engine.load(policy.weights())
+        self.canary = self.canary or canary(trainer.datamodule, self.canary_tokens)  # pyright: ignore
+        theirs, ours = engine.score(self.canary), policy.score(self.canary)
         if theirs is None:
-            return 0.0
-        if moved and theirs == self.last:
-            raise RuntimeError(
-                "weights did not arrive: after an update of the policy the sampler scores a fixed sequence exactly as before it"
-            )
-        self.last = theirs
+            return None
+        stuck = moved and self.last is not None and self.last[0] == theirs and self.last[1] != ours
         gap = sum(abs(a - b) for a, b in zip(theirs, ours, strict=True)) / len(ours)
-        self.check(gap, "a fixed sequence right after the weights were sent")
+        gap, stuck = average(torch.tensor([gap, float(stuck)], dtype=torch.float64)).tolist()
+        if stuck:
+            raise RuntimeError(
+                "weights did not arrive: after an update of the policy the sampler scores a fixed sequence exactly as "
+                "before it"
+            )
+        self.last = theirs, ours
+        self.check(gap, "a fixed sequence, right after the weights were sent; they did not arrive")
         return gap
 
-    def compare(self, module: PolicyModule) -> None:
-        """The rollout's own log-probs against the policy's reading of them, before any update."""
-        assert module.seen
-        batch, _ = module.seen
+    def compare(self, module: Any) -> None:
+        """The sampler's log-probs of its own completions against the policy's reading of them, before any update."""
+        policy = policy_of(module)
+        assert policy.seen
+        batch, _ = policy.seen
         known = batch.mask & ~batch.sampler_logp.isnan()
-        difference = (batch.old_logp - batch.sampler_logp.nan_to_num()).abs()
-        gap = masked_mean(difference, known).item()
-        largest = torch.where(known, difference, 0).max()
-        module.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": largest})
-        if gap == gap:  # NaN: the sampler gave no log-probs
-            self.check(gap, "its own completions; weights, prefix cache, temperature or masks differ")
+        if not masked_mean(known.float(), batch.mask) > 0:  # nor if nothing was written
+            return
+        difference = (batch.old_logp - batch.sampler_logp).abs()
+        gap = float(masked_mean(difference, known))
+        worst = gather(torch.where(known, difference, 0).max()[None]).max()
+        policy.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": worst})
+        self.check(gap, "the sampler's own completions; weights, prefix cache, temperature or masks differ")
 
     def check(self, gap: float, where: str) -> None:
         if not gap <= self.tolerance:
             raise RuntimeError(
-                f"sampler and policy disagree by {gap:.4g} nats per token, more than tolerance={self.tolerance}, on {where}"
+                f"sampler and policy disagree by {gap:.4g} nats per token, more than tolerance={self.tolerance}, on "
+                f"{where}"
             )
+
+
+def sampler(trainer: Trainer) -> Sampler:
+    return trainer.datamodule.sampler  # pyright: ignore
+
+
+def policy_of(module: Any) -> PolicyModule:
+    return module
+
+
+def canary(data: RolloutDataModule, length: int) -> list[int]:
+    """The first prompt, over and over, for as long as a prompt and its answer may be together, less one token."""
+    prompt = data.ask.encode(data.problems_of("train")[0].prompt)
+    return list(islice(cycle(prompt), min(length, len(prompt) + data.decoding.max_tokens - 1)))

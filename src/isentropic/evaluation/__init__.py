@@ -21,6 +21,9 @@ class Score(Metric, ABC):
     A problem is answered on one rank; where a distributed sampler repeats it on another, the lowest rank counts.
     """
 
+    correct: list[Tensor]
+    group: list[Tensor]
+    asked_by: list[Tensor]  # the rank
     full_state_update = False
     is_differentiable = False
     higher_is_better = True

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +62,7 @@ class LanguageModel(nn.Module):
         """
         bf16 = self.settings.compute_dtype == "bfloat16"
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):
-            body, head = self.lm.base_model, self.lm.get_output_embeddings()
+            body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
             hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
             return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, entropy_gradient)
 
@@ -70,7 +71,7 @@ class LanguageModel(nn.Module):
         precision = MixedPrecisionPolicy(
             param_dtype=DTYPES[self.settings.compute_dtype], reduce_dtype=torch.float32, cast_forward_inputs=False
         )
-        for layer in self.lm.base_model.layers:
+        for layer in cast(nn.ModuleList, self.lm.base_model.layers):
             fully_shard(layer, mesh=mesh, mp_policy=precision)
         fully_shard(self, mesh=mesh, mp_policy=precision)
 

@@ -1,46 +1,27 @@
 """PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 from lightning import LightningModule
+from lightning.pytorch.core.optimizer import LightningOptimizer
 from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
+from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics import MetricCollection
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.batches import MicroBatch, micro_batches
 from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.policy.optimization import Optimization
 from isentropic.tensors import average, masked_mean, totals, world_size
 from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
-
-
-@dataclass(frozen=True)
-class Optimization:
-    """AdamW at a constant rate after a linear warm-up."""
-
-    lr: float
-    weight_decay: float
-    beta1: float
-    beta2: float
-    warmup_steps: int  # optimizer steps
-    max_grad_norm: float
-    mini_batch: int  # completions of one optimizer step, over all ranks
-    micro_batch: int  # completions of one forward, on one rank
-    micro_tokens: int | None  # tokens of one forward with their padding, on one rank; null is no limit
-
-    def __post_init__(self) -> None:
-        if self.micro_batch < 1 or self.mini_batch % self.micro_batch:
-            raise ValueError(
-                f"micro_batch={self.micro_batch} does not divide mini_batch={self.mini_batch}; take a divisor of it"
-            )
-        if self.lr <= 0:
-            raise ValueError(f"lr={self.lr} must be above 0")
 
 
 class PolicyModule(LightningModule):
@@ -67,27 +48,23 @@ class PolicyModule(LightningModule):
         self.model, self.optimization = model, optimization
         self.updates = size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
-        self.policy: LanguageModel | None = None
+        self.policy = cast(LanguageModel, None)  # until configure_model
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
         self.seen: tuple[ScoredBatch, Credit] | None = None  # the last rollout and its credit, for those who watch
 
     def configure_model(self) -> None:
-        if self.policy is None:
+        if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             if self.optimization.mini_batch % world_size():
                 raise ValueError(
                     f"mini_batch={self.optimization.mini_batch} is not a multiple of the {world_size()} ranks it is spread over"
                 )
             self.policy = LanguageModel(self.model)
             if isinstance(self.trainer.strategy, ModelParallelStrategy):
-                self.policy.shard(self.device_mesh["data_parallel"])
+                self.policy.shard(cast(DeviceMesh, self.device_mesh)["data_parallel"])
 
     def configure_optimizers(self) -> Any:
-        o = self.optimization
-        optimizer = torch.optim.AdamW(
-            self.policy.parameters(), lr=o.lr, weight_decay=o.weight_decay, betas=(o.beta1, o.beta2)
-        )
-        warmup = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (o.warmup_steps + 1)))
+        optimizer, warmup = self.optimization.build(self.policy.parameters())
         return [optimizer], [warmup]
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
@@ -98,7 +75,8 @@ class PolicyModule(LightningModule):
         drive = self.algorithm.control.update(Vitals(entropy=entropy, progress=progress))
         advantages = self.algorithm.advantage(batch)
         self.moved = False
-        credits, steps = [], []
+        credits: list[Credit] = []
+        steps: list[Metrics] = []
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
             mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
             credit, metrics = self.update(mini, worth, drive, first=index == 0)
@@ -155,7 +133,7 @@ class PolicyModule(LightningModule):
 
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
-        optimizer = self.optimizers()
+        optimizer = cast(LightningOptimizer, self.optimizers())
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.optimization.max_grad_norm)
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
         finite = bool(norm.isfinite())
@@ -165,7 +143,7 @@ class PolicyModule(LightningModule):
             rank_zero_warn(f"rollout {self.rollouts + 1}: the gradient norm is {norm}; this update is left out")
         self.moved |= finite and bool(norm > 0)
         optimizer.zero_grad()
-        self.lr_schedulers().step()
+        cast(LambdaLR, self.lr_schedulers()).step()
         return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
 
     def report(self, entropy: float, steps: list[Metrics]) -> None:

@@ -20,13 +20,16 @@ def collate(
     verdicts: Sequence[Verdict],
     groups: Sequence[int],
 ) -> RolloutBatch:
-    """One row per completion: prompt, completion, padding. Masks follow lengths, never token ids."""
+    """One row per completion: prompt, completion, padding. Masks follow lengths, never token ids.
+
+    Raises ValueError where a completion has not as many log-probs as tokens.
+    """
     rows = [[*p, *c.tokens] for p, c in zip(prompts, completions, strict=True)]
     width = max(map(len, rows))
     start = torch.tensor([len(p) for p in prompts])[:, None]
     stop = torch.tensor([len(r) for r in rows])[:, None]
     column = torch.arange(width)
-    logps = [[nan] * len(p) + (c.logp or [nan] * len(c.tokens)) for p, c in zip(prompts, completions, strict=True)]
+    logps = [[nan] * len(p) + log_probs(c) for p, c in zip(prompts, completions, strict=True)]
     return RolloutBatch(
         tokens=torch.tensor([r + [PAD] * (width - len(r)) for r in rows]),
         mask=(column >= start) & (column < stop),
@@ -38,13 +41,25 @@ def collate(
     )
 
 
+def log_probs(completion: Completion) -> list[float]:
+    if completion.logp is None:
+        return [nan] * len(completion.tokens)
+    if len(completion.logp) != len(completion.tokens):
+        raise ValueError(
+            f"the sampler gave {len(completion.logp)} log-probs for {len(completion.tokens)} tokens; each token has one"
+        )
+    return completion.logp
+
+
 def concatenate(batches: Sequence[RolloutBatch]) -> RolloutBatch:
+    """The rows of all, as wide as the widest."""
     width = max(b.tokens.shape[1] for b in batches)
 
     def join(name: str) -> Tensor:
         values = [getattr(b, name) for b in batches]
         if values[0].dim() == 1:
             return torch.cat(values)
-        return torch.cat([torch.nn.functional.pad(v, (0, width - v.shape[1])) for v in values])
+        blank = nan if values[0].is_floating_point() else PAD
+        return torch.cat([torch.nn.functional.pad(v, (0, width - v.shape[1]), value=blank) for v in values])
 
     return RolloutBatch(**{f.name: join(f.name) for f in fields(RolloutBatch)})

@@ -1,7 +1,9 @@
 """RolloutDataModule: a stream to learn from, problems to be judged on."""
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import maxsize
 
 from lightning import LightningDataModule
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -12,6 +14,8 @@ from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
 from isentropic.tensors import world_size
+
+READ = 256  # prompts of a split that are measured before the run; the sampler refuses what slips through
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,9 @@ class Judging:
 
     def __post_init__(self) -> None:
         if min(self.problems, self.count, self.batch) < 1:
-            raise ValueError(f"problems={self.problems}, count={self.count} and batch={self.batch} must be at least 1")
+            raise ValueError(
+                f"judging.problems={self.problems}, count={self.count} and batch={self.batch} must be at least 1"
+            )
 
 
 class RolloutDataModule(LightningDataModule):
@@ -44,36 +50,50 @@ class RolloutDataModule(LightningDataModule):
         size: int,  # completions of a rollout, over all ranks
         group: int,  # completions of one prompt
         max_tries: int,
+        problems: int | None,  # only the first so many of the train split, again and again; None is all
         seed: int,
     ) -> None:
         super().__init__()
         check_group(size, group)
         check_decoding(decoding)
-        if steps < 1 or max_tries < 1:
-            raise ValueError(f"steps={steps} and max_tries={max_tries} must be at least 1")
+        for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
+            if value is not None and value < 1:
+                raise ValueError(f"rollout.{name}={value} must be at least 1")
         self.task, self.sampler, self.curation, self.decoding = task, sampler, curation, decoding
         self.steps, self.size, self.group, self.max_tries, self.seed = steps, size, group, max_tries, seed
-        self.judging = judging
+        self.judging, self.first = judging, problems
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
         self.ask = Asker(task, sampler, self.tokenizer, chat, seed)
         self.stream: RolloutStream | None = None
 
+    def setup(self, stage: str) -> None:
+        """Raises ValueError where the ranks cannot share the work; before it, nobody knows how many they are."""
+        ranks, prompts = world_size(), self.size // self.group
+        if prompts % ranks:
+            raise ValueError(
+                f"rollout.size={self.size} and rollout.group={self.group} make {prompts} groups, which {ranks} ranks "
+                f"cannot share equally; take a size that is a multiple of {ranks * self.group}"
+            )
+        judged = min(self.judging.problems, len(self.problems_of("test")))
+        if judged < ranks:  # a rank without any would leave the others waiting for its score
+            raise ValueError(f"{judged} problems to be judged on are fewer than the {ranks} ranks; each needs one")
+
     def train_dataloader(self) -> RolloutStream:
-        prompts = self.size // self.group
-        if prompts % world_size():
-            raise ValueError(f"size={self.size} makes {prompts} groups, which {world_size()} ranks cannot share equally")
-        self.stream = self.stream or RolloutStream(
-            self.ask, self.problems("train"), self.curation, self.decoding,
-            self.steps, prompts, self.group, self.max_tries, self.seed,
-        )
+        """The same stream however often Lightning asks for it, as it does when it resumes."""
+        if self.stream is None:
+            self.stream = RolloutStream(
+                self.ask, self.problems_of("train"), self.curation, self.decoding,
+                self.steps, self.size // self.group, self.group, self.max_tries, self.seed,
+            )  # fmt: skip
         return self.stream
 
     def val_dataloader(self) -> EvaluationStream:
         j = self.judging
-        return EvaluationStream(self.ask, self.problems("test"), j.decoding, j.count, j.problems, j.batch)
+        return EvaluationStream(self.ask, self.problems_of("test"), j.decoding, j.count, j.problems, j.batch)
 
-    def problems(self, split: Split) -> Sequence[Problem]:
-        return self.task.problems(split)
+    def problems_of(self, split: Split) -> Sequence[Problem]:
+        problems = self.task.problems(split)
+        return problems if split == "test" or self.first is None else problems[: self.first]
 
     @property
     def report(self) -> dict[str, float]:
@@ -81,20 +101,24 @@ class RolloutDataModule(LightningDataModule):
         return self.stream.report if self.stream else {}
 
     def check_context(self, context: int) -> None:
-        """Raises ValueError if one of the first prompts of either split leaves no room for its answer."""
+        """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
         for split, decoding in (("train", self.decoding), ("test", self.judging.decoding)):
-            problems = self.problems(split)
-            longest = max((len(self.ask.encode(problems[i].prompt)) for i in range(min(len(problems), 256))), default=0)
+            problems = self.problems_of(split)
+            read = problems[:READ] if len(problems) == maxsize else problems
+            suspects = heapq.nlargest(READ, read, key=lambda problem: len(problem.prompt))
+            longest = max(len(self.ask.encode(problem.prompt)) for problem in suspects)
             if longest + decoding.max_tokens > context:
                 raise ValueError(
-                    f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens} "
-                    f"it does not fit max_model_len={context}; raise that to {longest + decoding.max_tokens}"
+                    f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens} it does not fit "
+                    f"sampler.max_model_len={context}; raise that to {longest + decoding.max_tokens}"
                 )
 
 
 def check_group(size: int, group: int) -> None:
-    if group < 1 or size % group:
-        lower = size // max(group, 1) * group
+    if group < 1 or size < 1:
+        raise ValueError(f"rollout.size={size} and rollout.group={group} must be at least 1")
+    if size % group:
+        lower = size // group * group
         fit = f"the nearest that fit are {lower} and {lower + group}" if lower else f"the smallest that fits is {group}"
         raise ValueError(f"rollout.size={size} is not a multiple of rollout.group={group}; {fit}")
 
@@ -102,8 +126,9 @@ def check_group(size: int, group: int) -> None:
 def check_decoding(decoding: Decoding) -> None:
     """The policy's log-probs are over the whole vocabulary; log(kept mass) would leak into every importance ratio."""
     for name, off in (("top_p", 1), ("top_k", 0), ("min_p", 0)):
-        if getattr(decoding, name) != off:
+        value = getattr(decoding, name)
+        if value != off:
             raise ValueError(
-                f"rollout.decoding.{name}={getattr(decoding, name)} truncates sampling, and the importance ratio is of the "
-                f"whole distribution; train with {name}={off} (rollout.judging.decoding.{name} is free)"
+                f"rollout.decoding.{name}={value} truncates sampling, and the importance ratio is of the whole "
+                f"distribution; train with {name}={off} (rollout.judging.decoding.{name} is free)"
             )

@@ -1,5 +1,6 @@
 """Ask, answer, verify, curate, until the batch is full. One item is one rollout, made when it is asked for."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from sys import maxsize
@@ -10,8 +11,8 @@ from isentropic.rollout.ask import Asker
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
 from isentropic.sampler import Decoding
-from isentropic.tensors import largest, rank, world_size
-from isentropic.task import Problem
+from isentropic.task import Problem, Status
+from isentropic.tensors import average, group_mean, largest, rank, world_size
 from isentropic.types import RolloutBatch
 
 
@@ -33,8 +34,8 @@ class RolloutStream:
         self.ask, self.problems, self.curate, self.decoding = ask, problems, curate, decoding
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
         self.step = 0  # rollouts made
-        self.rounds = 0  # rounds of asking, the same on all ranks
-        self.report: dict[str, float] = {}  # of the last rollout
+        self.position = 0  # prompts asked, over all ranks; the next one's group id
+        self.report: dict[str, float] = {}  # of the last rollout, over all ranks
 
     def __len__(self) -> int:
         return self.steps
@@ -46,42 +47,40 @@ class RolloutStream:
             yield rollout
 
     def fill(self) -> RolloutBatch:
-        """Rounds until enough groups are kept; after `max_tries`, what there is, and one group at least."""
-        wanted = self.prompts // world_size() * self.group
+        """Rounds until enough groups are kept. After `max_tries`, what there is, or else one group as it was asked."""
+        wanted = self.prompts // world_size()
         kept: list[RolloutBatch] = []
-        asked, tries = RolloutBatch, 0
-        self.ask.statuses.clear()
-        while sum(len(b.tokens) for b in kept) < wanted and tries < self.max_tries:
-            asked = self.round(self.rounds + tries)
-            tries += 1
-            curated = asked
-            for curator in self.curate.values():
-                curated = curator(curated)
-            kept.append(curated)
-        rollout = concatenate(kept)[:wanted]
-        if not len(rollout.tokens):
-            rollout = asked[: self.group]
-        self.rounds += largest(tries)
-        self.report = self.describe(rollout, wanted, tries)
-        return rollout
+        seen = Counter[str]()
+        fallback: RolloutBatch | None = None
+        while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
+            asked, statuses = self.round(self.position + len(kept) * self.prompts)
+            seen.update(tally(asked))
+            seen.update(statuses)
+            kept.append(self.curated(asked))
+            fallback = fallback or first_groups(asked, 1)
+        rollout = first_groups(concatenate(kept), wanted)
+        tries = largest(len(kept))  # ranks need not ask equally often
+        self.report = {"rollout/tries": float(tries)} | shares(seen, groups(rollout) / wanted)
+        self.position += tries * self.prompts
+        return rollout if len(rollout.tokens) or fallback is None else fallback
 
-    def round(self, number: int) -> RolloutBatch:
+    def round(self, start: int) -> tuple[RolloutBatch, list[Status]]:
+        """This rank's share of the prompts from `start` on."""
         share = self.prompts // world_size()
-        first = number * self.prompts + rank() * share
-        groups = list(range(first, first + share))
-        problems = [self.problems[place(i, len(self.problems), self.seed)] for i in groups]
-        return self.ask(problems, groups, self.group, self.decoding, draw="train")
+        ids = range(start + rank() * share, start + (rank() + 1) * share)
+        problems = [self.problems[place(i, len(self.problems), self.seed)] for i in ids]
+        return self.ask(problems, ids, self.group, self.decoding, draw="train")
 
-    def describe(self, rollout: RolloutBatch, wanted: int, tries: int) -> dict[str, float]:
-        answers = self.ask.statuses.total()
-        failures = {f"rollout/{s}": self.ask.statuses[s] / answers for s in ("unparseable", "timeout", "crash")}
-        return failures | {"rollout/tries": float(tries), "rollout/filled": len(rollout.tokens) / wanted}
+    def curated(self, batch: RolloutBatch) -> RolloutBatch:
+        for curator in self.curate.values():
+            batch = curator(batch)
+        return batch
 
     def state_dict(self) -> dict[str, int]:
-        return {"step": self.step, "rounds": self.rounds}
+        return {"step": self.step, "position": self.position}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        self.step, self.rounds = state["step"], state["rounds"]
+        self.step, self.position = state["step"], state["position"]
 
 
 class EvaluationStream:
@@ -92,14 +91,36 @@ class EvaluationStream:
     ) -> None:
         self.ask, self.problems, self.decoding, self.count = ask, problems, decoding, count
         mine = range(rank(), min(size, len(problems)), world_size())
-        self.batches = [list(mine[i : i + batch]) for i in range(0, len(mine), batch)]
+        self.batches = [mine[i : i + batch] for i in range(0, len(mine), batch)]
 
     def __len__(self) -> int:
         return len(self.batches)
 
     def __iter__(self) -> Iterator[RolloutBatch]:
-        for indices in self.batches:
-            yield self.ask([self.problems[i] for i in indices], indices, self.count, self.decoding, draw="test")
+        for ids in self.batches:
+            yield self.ask([self.problems[i] for i in ids], ids, self.count, self.decoding, draw="test")[0]
+
+
+def groups(batch: RolloutBatch) -> int:
+    return len(batch.group.unique())
+
+
+def first_groups(batch: RolloutBatch, count: int) -> RolloutBatch:
+    return batch[torch.isin(batch.group, batch.group.unique()[:count])]
+
+
+def tally(asked: RolloutBatch) -> dict[str, int]:
+    """Answers by what their group teaches; all_right and all_wrong are the answers of groups without contrast."""
+    right = group_mean(asked.correct.float(), asked.group)
+    rows = {"asked_correct": asked.correct, "all_right": right == 1, "all_wrong": right == 0}
+    return {name: int(flags.sum()) for name, flags in rows.items()} | {"asked": len(right)}
+
+
+def shares(seen: Counter[str], filled: float) -> dict[str, float]:
+    """Over all ranks, of all answers before curation; and how much of the rollout was kept."""
+    names = ("asked_correct", "all_right", "all_wrong", "unparseable", "timeout", "crash")
+    means = average(torch.tensor([filled, seen["asked"], *(seen[n] for n in names)], dtype=torch.float64)).tolist()
+    return {f"rollout/{n}": m / means[1] for n, m in zip(names, means[2:], strict=True)} | {"rollout/filled": means[0]}
 
 
 def place(index: int, size: int, seed: int) -> int:

@@ -1,10 +1,13 @@
-"""What an engine inside the trainer's process may not change there: random state, threads, and what is printed."""
+"""What an engine inside the trainer's process may not change there: random state, threads, process group."""
+
+# pyright: reportUnknownMemberType=false
 
 import os
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +32,7 @@ def prepare_environment() -> None:
 
 
 @contextmanager
-def untouched_process(eager: bool) -> Iterator[None]:
+def untouched_process(eager: bool) -> Generator[None, None, None]:
     """Restores the trainer's random state and thread count, both of which the engine sets.
 
     Eager: nothing is compiled inside, which would take a C++ compiler on CPU and half a minute.
@@ -51,3 +54,19 @@ def untouched_process(eager: bool) -> Iterator[None]:
             torch.set_num_threads = set_threads  # vLLM replaces it on CPU
             if torch.get_num_threads() != threads:
                 set_threads(threads)
+
+
+@contextmanager
+def kept_group() -> Generator[None, None, None]:
+    """The engine's end destroys the groups it made, and would destroy the trainer's with them."""
+    destroy = dist.destroy_process_group
+
+    def destroy_all_but_the_default(group: Any = None) -> None:
+        if group not in (None, dist.group.WORLD):
+            destroy(group)
+
+    dist.destroy_process_group = destroy_all_but_the_default
+    try:
+        yield
+    finally:
+        dist.destroy_process_group = destroy

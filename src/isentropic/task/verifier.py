@@ -36,6 +36,7 @@ class Verifier:
         for name, value in (("workers", workers), ("timeout", timeout), ("memory", memory)):
             if value <= 0:
                 raise ValueError(f"task.{name}={value} lets no answer be judged; it must be above 0")
+        self.settings = (judge, workers, timeout, memory)
         self.workers = [Worker(judge, timeout, memory) for _ in range(workers)]
         self.idle = queue.SimpleQueue[Worker]()
         for worker in self.workers:
@@ -47,6 +48,9 @@ class Verifier:
         with ThreadPoolExecutor(len(self.workers)) as pool:
             verdicts = dict(zip(unique, pool.map(self.judge, unique), strict=True))
         return [verdicts[payload] for payload in payloads]
+
+    def __reduce__(self) -> tuple[type["Verifier"], tuple[str, int, float, float]]:
+        return Verifier, self.settings  # a copy, or one in another process, starts processes of its own
 
     def judge(self, payload: bytes) -> Verdict:
         worker = self.idle.get()

@@ -1,0 +1,50 @@
+import pytest
+import torch
+
+from isentropic.algorithm.advantage.grpo import Grpo
+from isentropic.rollout.curation.overlong import Overlong
+from isentropic.types import RolloutBatch, ScoredBatch
+
+
+def batch(lengths, reward, dtype=torch.float32):
+    lengths, rows = torch.tensor(lengths), len(lengths)
+    mask = torch.arange(int(lengths.max()) + 1) < lengths[:, None]
+    return RolloutBatch(
+        tokens=torch.zeros(mask.shape, dtype=torch.long),
+        mask=mask,
+        group=torch.zeros(rows, dtype=torch.long),
+        reward=torch.tensor(reward, dtype=dtype),
+        correct=torch.tensor(reward) > 0,
+        truncated=torch.zeros(rows, dtype=torch.bool),
+        sampler_logp=torch.zeros(mask.shape),
+    )
+
+
+def test_the_papers_lengths_by_hand():
+    lengths = [16384, 16385, 18432, 20480, 20481]
+    shaped = Overlong(max_length=20480, buffer=4096)(batch(lengths, [0.0] * 5))
+    assert shaped.reward.tolist() == pytest.approx([0, -1 / 4096, -0.5, -1, -1], abs=1e-7)
+
+
+def test_the_penalty_is_added_before_advantages_are_normalised():
+    rollouts = batch([14, 10, 10, 12], [1.0, -1.0, 1.0, -1.0], torch.float64)
+    shaped = Overlong(max_length=18, buffer=8)(rollouts)
+    assert shaped.reward.tolist() == pytest.approx([0.5, -1.0, 1.0, -1.25])
+    logp = shaped.sampler_logp
+    advantages = Grpo(divide_by_std=True)(ScoredBatch(**vars(shaped), old_logp=logp, old_entropy=logp))
+    assert advantages[:, 0].tolist() == pytest.approx([0.621425, -0.734412, 1.073371, -0.960385], abs=2e-6)
+
+
+def test_only_the_reward_changes():
+    rollouts = batch([4, 2], [1.0, 0.0])
+    shaped = Overlong(max_length=4, buffer=2)(rollouts)
+    assert shaped.reward.tolist() == [0.0, 0.0]
+    assert torch.equal(shaped.correct, rollouts.correct)
+    assert shaped.mask is rollouts.mask
+    assert rollouts.reward.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(("max_length", "buffer"), [(10, 0), (10, 11), (0, 0), (10, -1)])
+def test_a_buffer_that_does_not_fit_is_refused(max_length, buffer):
+    with pytest.raises(ValueError, match=f"buffer={buffer} must be from 1 to overlong.max_length={max_length}"):
+        Overlong(max_length=max_length, buffer=buffer)

@@ -1,0 +1,61 @@
+from math import isnan
+
+import pytest
+import torch
+
+from isentropic.rollout.collate import collate, concatenate
+from isentropic.sampler import Completion
+from isentropic.task import Verdict
+
+PAD, EOS = 0, 1
+RIGHT, WRONG = Verdict(1.0, True, "right"), Verdict(0.0, False, "wrong")
+
+
+def batch(*completions, prompts=None):
+    prompts = prompts or [[5, 6]] * len(completions)
+    return collate(prompts, completions, [RIGHT] * len(completions), range(len(completions)))
+
+
+def test_rows_are_prompt_completion_padding():
+    prompts = [[5, 6], [7]]
+    answers = [Completion([8, EOS], [-0.5, -0.25], "stop"), Completion([9, 9, 9, 9], None, "length")]
+    made = collate(prompts, answers, [RIGHT, WRONG], [3, 9])
+    assert made.tokens.tolist() == [[5, 6, 8, EOS, 0], [7, 9, 9, 9, 9]]
+    assert made.mask.int().tolist() == [[0, 0, 1, 1, 0], [0, 1, 1, 1, 1]]
+    assert made.group.tolist() == [3, 9]
+    assert made.reward.tolist() == [1, 0] and made.correct.tolist() == [True, False]
+    assert made.sampler_logp[0, 2:4].tolist() == [-0.5, -0.25]
+    assert made.sampler_logp.isnan().int().tolist() == [[1, 1, 0, 0, 1], [1] * 5]
+
+
+def test_the_mask_follows_lengths_whatever_the_ids():
+    made = batch(Completion([PAD, EOS, 8, PAD, EOS], None, "stop"), Completion([8], None, "length"), prompts=[[EOS, PAD], [5]])
+    assert made.mask.int().tolist() == [[0, 0, 1, 1, 1, 1, 1], [0, 1, 0, 0, 0, 0, 0]]
+
+
+def test_truncation_is_what_the_engine_says_not_what_the_last_id_is():
+    made = batch(Completion([8, EOS], None, "length"), Completion([8, 8], None, "stop"))
+    assert made.truncated.tolist() == [True, False]
+
+
+def test_an_empty_completion_is_a_row_without_chosen_tokens():
+    made = batch(Completion([], [], "stop"), Completion([8], [-1.0], "stop"))
+    assert made.mask.sum(-1).tolist() == [0, 1]
+    alone = batch(Completion([], None, "stop"))
+    assert alone.tokens.tolist() == [[5, 6]] and not alone.mask.any()
+
+
+def test_log_probs_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="the sampler gave 1 log-probs for 2 tokens; each token has one"):
+        batch(Completion([8, 9], [-1.0], "stop"))
+
+
+def test_batches_join_at_the_width_of_the_widest():
+    short, long = batch(Completion([8], [-1.0], "stop")), batch(Completion([8, 9, EOS], [-1.0, -2.0, -3.0], "stop"))
+    made = concatenate([short, long[:0], long])
+    assert made.tokens.tolist() == [[5, 6, 8, 0, 0], [5, 6, 8, 9, EOS]]
+    assert made.mask.sum(-1).tolist() == [1, 3]
+    assert [isnan(x) for x in made.sampler_logp[0].tolist()] == [True, True, False, True, True]
+    assert made.reward.dtype == torch.float32 and len(made.correct) == 2
+
+

@@ -1,0 +1,51 @@
+"""One rank of a world with an engine of its own on each; run by test_vllm.py."""
+
+import json
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from transformers import AutoModelForCausalLM
+
+from isentropic.sampler import Decoding
+from isentropic.sampler.vllm import VllmSampler, available
+
+path, folder, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+sampler = VllmSampler(
+    path=path,
+    dtype="float32",
+    load_format="dummy",
+    max_model_len=64,
+    max_num_seqs=16,
+    max_num_batched_tokens=64,
+    kv_cache_gib=0.03,
+    gpu_memory_utilization=0.3,
+    enforce_eager=True,
+    sleep_level=0,
+)
+imported = available() and "vllm" in sys.modules
+sampler.start()
+threads = torch.get_num_threads()
+sampler.load(AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).state_dict().items())
+decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
+prompts = [[2, 3 + rank + i] for i in range(2 + rank)]  # not equally many on both
+groups = sampler.sample(prompts, 2, [100 * prompt[1] for prompt in prompts], decoding)
+dist.barrier()
+sampler.stop()
+total = torch.ones(1)
+dist.all_reduce(total)  # the trainer's group outlives the engine
+with open(f"{folder}/rank{rank}.json", "w") as file:
+    json.dump(
+        {
+            "tokens": {prompt[1]: [c.tokens for c in group] for prompt, group in zip(prompts, groups, strict=True)},
+            "total": total.item(),
+            "imported": imported,
+            "threads": threads,
+            "environment": [os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")],
+        },
+        file,
+    )
+dist.destroy_process_group()

@@ -1,0 +1,118 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isentropic.task.reasoning_gym import BLOCK, ReasoningGym, answer_in
+
+SETTINGS = {
+    "options": {},
+    "template": "{question}\nAnswer:",
+    "marker": "Answer:",
+    "held_out": 0.1,
+    "seed": 0,
+    "workers": 1,
+    "timeout": 30.0,
+    "memory": 4.0,
+}
+
+
+def task(name="chain_sum", **overrides):
+    return ReasoningGym(name=name, **(SETTINGS | overrides))
+
+
+def questions(problems):
+    return {problem.prompt for problem in problems}
+
+
+def test_answers_are_scored_by_the_task_itself():
+    gym = task("letter_counting")
+    problem = gym.problems("train")[0]
+    right = problem.reference["answer"]
+    texts = [f"Answer: {right}", f"Answer: 0. Answer: {right}\nQ: next", f"Answer: {int(right) + 1}", right, "Answer:"]
+    verdicts = gym.verify([problem] * 5, texts)
+    assert [verdict.status for verdict in verdicts] == ["right", "right", "wrong", "unparseable", "unparseable"]
+    assert [verdict.reward for verdict in verdicts[:2]] == [1, 1]
+    assert verdicts[3].reward == 0
+    gym.close()
+
+
+def test_a_partial_score_is_a_reward_but_not_right():
+    gym = task("gcd")
+    problem = gym.problems("train")[0]
+    right = problem.reference["answer"]
+    (verdict,) = gym.verify([problem], [f"Answer: {right} or so"])
+    assert verdict.reward == pytest.approx(len(right) / (len(right) + 6))
+    assert not verdict.correct
+    gym.close()
+
+
+def test_what_the_model_wrote_may_raise_or_hang_the_scorer():
+    gym = task("spiral_matrix", timeout=3.0)
+    problem = gym.problems("train")[0]
+    right = problem.reference["answer"]
+    texts = ["Answer: [9**9**9**9]", "Answer: [exit(1)]", f"Answer: {right}"]
+    verdicts = gym.verify([problem] * 3, texts)
+    assert verdicts[0].status == "timeout"
+    assert verdicts[1].status == "crash"
+    assert verdicts[2].status == "right"
+    gym.close()
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**31), st.integers(0, 2**31), st.integers(0, 10**6))
+def test_splits_share_no_question_whatever_the_seeds_and_where_one_looks(seed, other, index):
+    train = questions(task("letter_counting", seed=seed).problems("train")[index : index + 10])
+    assert not train & questions(task("letter_counting", seed=other).problems("test")[index : index + 5])
+
+
+def test_splits_share_no_question_even_where_there_are_few():
+    few = {"min_terms": 2, "max_terms": 2, "max_digits": 1}
+    gym = task(options=few)
+    train, test = (questions(gym.problems(split)[:300]) for split in ("train", "test"))
+    assert train and test and not train & test
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(["train", "test"]), st.integers(0, 10**6))
+def test_seed_split_and_index_name_a_problem(seed, split, index):
+    assert task(seed=seed).problems(split)[index] == task(seed=seed).problems(split)[index]
+
+
+def test_seeds_and_blocks_give_different_problems():
+    first, second = (questions(task(seed=seed).problems("train")[: 2 * BLOCK]) for seed in (0, 1))
+    assert len(first) > 1.9 * BLOCK
+    assert len(first & second) < 5
+
+
+def test_options_reach_the_task():
+    (problem,) = task(options={"min_terms": 2, "max_terms": 2, "max_digits": 1}).problems("train")[:1]
+    assert problem.reference["metadata"]["num_terms"] == 2
+
+
+def test_an_answer_is_one_line_only_where_the_known_one_is():
+    assert answer_in("Answer:\n5\nQ: 6", "Answer:", {"answer": "7"}) == "5"
+    assert answer_in("Answer: 1 2\n3 4", "Answer:", {"answer": "5 6\n7 8"}) == "1 2\n3 4"
+    assert answer_in("Answer: 1 2\n3 4", "Answer:", {"answer": None}) == "1 2\n3 4"
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("chainsum", {}, "the closest are chain_sum.*are printed by python -c"),
+        ("chain_sum", {"options": {"digits": 1}}, "has no digits for chain_sum; there are min_terms, max_terms"),
+        ("chain_sum", {"options": {"seed": 1}}, "has no seed"),
+        ("chain_sum", {"options": {"min_digits": 0}}, "do not suit chain_sum: min_digits must be positive"),
+        ("chain_sum", {"options": {"min_digits": "two"}}, "do not suit chain_sum"),
+        ("chain_sum", {"template": "Q:"}, "must contain {question}"),
+        ("chain_sum", {"held_out": 1}, "task.held_out=1 is no share"),
+        ("chain_sum", {"timeout": 0}, "task.timeout=0 lets"),
+    ],
+)
+def test_settings_that_do_not_exist_are_refused(name, overrides, message):
+    with pytest.raises(ValueError, match=message):
+        task(name, **overrides)
+
+
+def test_a_task_of_too_few_questions_is_refused():
+    with pytest.raises(ValueError, match="has too few questions: none of 1000 fell into the test split"):
+        task("coin_flip", held_out=1e-9)
