@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.build import bad_input, build
-from isentropic.entry import CONFIGS, main
+from isentropic.entry import CONFIGS, main, quiet
 
 if TYPE_CHECKING:
     from lightning import LightningDataModule, LightningModule, Trainer
@@ -30,6 +30,7 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, LightningModule, Lightni
 
     from isentropic.policy.checkpoints import check
 
+    quiet()  # once more, as lightning sets its own level when it is imported
     seed_everything(cfg.seed, verbose=False)
     with bad_input("ckpt_path"):
         if cfg.ckpt_path:

@@ -1,0 +1,142 @@
+"""Whole runs: what they leave behind, and that neither an interruption nor more ranks change what is learnt."""
+
+import csv
+import json
+import math
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from isentropic.train import train
+
+# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, groups that are asked anew.
+METHOD = [
+    "algorithm=stare_adaptive",
+    "algorithm.control.target=0.3",
+    "rollout/curation=[informative,overlong]",
+    "rollout.curation.overlong.max_length=24",
+    "rollout.curation.overlong.buffer=12",
+    "rollout.max_tries=2",
+    "rollout.steps=4",
+]
+CLOCKS = ("throughput/",)
+METRICS = {
+    "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
+    "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
+    "eval/pass@16_high", "eval/pass@16_low", "policy/entropy", "policy/grad_norm", "policy/loss", "policy/skipped",
+    "rollout/all_right", "rollout/all_wrong", "rollout/correct", "rollout/crash", "rollout/filled", "rollout/length",
+    "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
+    "sampler/canary_gap", "sampler/logp_gap", "sampler/logp_gap_max", "step", "throughput/sample_seconds",
+    "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
+}  # fmt: skip
+
+
+def rows(folder: Path, part: str = "policy/loss") -> dict[int, dict[str, float]]:
+    """The lines of metrics.csv that hold a metric, by step, without what clocks say."""
+    with (folder / "metrics.csv").open() as file:
+        lines = [row for row in csv.DictReader(file) if row[part]]
+    kept = [{k: float(v) for k, v in row.items() if v and not k.startswith(CLOCKS)} for row in lines]
+    return {int(row["step"]): row for row in kept}
+
+
+def last(folder: Path) -> dict[str, Any]:
+    return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def leaves(node: Any, key: str = "") -> dict[str, Any]:
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list | tuple) else None
+    return {key: node} if items is None else {k: v for n, x in items for k, v in leaves(x, f"{key}/{n}").items()}
+
+
+def learnt(folder: Path) -> dict[str, Any]:
+    """Everything that the next rollout depends on."""
+    checkpoint = last(folder)
+    kept = ("state_dict", "optimizer_states", "lr_schedulers", "isentropic", "loops")
+    return leaves({name: checkpoint[name] for name in kept})
+
+
+def assert_same(one: dict[str, Any], other: dict[str, Any], tolerance: float) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        if isinstance(value, float | torch.Tensor):
+            torch.testing.assert_close(value, other[name], rtol=tolerance, atol=tolerance, equal_nan=True, msg=name)
+        else:
+            assert value == other[name], name
+
+
+@pytest.fixture(scope="module")
+def whole(inside) -> Path:
+    """Four rollouts at one go, on one rank."""
+    folder = inside(train, *METHOD)
+    steps = rows(folder)
+    assert list(steps) == [1, 2, 3, 4]
+    assert all(row["policy/grad_norm"] > 0 for row in steps.values()), "nothing is learnt, so nothing is compared"
+    assert last(folder)["isentropic"]["control"] != {"strength": 1.0}, "the controller's memory does not matter here"
+    return folder
+
+
+def test_a_run_leaves_what_it_is_documented_to_leave(quickstart):
+    folder, result = quickstart
+    left = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert left >= {"config.yaml", "config_sources.txt", "metrics.csv", "samples.jsonl", "curves.png", "checkpoints/last.ckpt"}
+    assert yaml.safe_load((folder / "config.yaml").read_text())["rollout"]["steps"] == 2
+    assert "rollout.steps = 2" in (folder / "config_sources.txt").read_text()
+    with (folder / "metrics.csv").open() as file:
+        assert set(next(csv.reader(file))) == METRICS
+    assert list(rows(folder)) == [1, 2] and list(rows(folder, "eval/avg@8")) == [0, 2]
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "2 rollouts" in result.stdout and "pass@16" in result.stdout, result.stdout
+    assert result.stdout.rstrip().endswith(f"run folder: {folder}")
+    assert result.stderr == ""
+
+
+def test_sampler_and_policy_agree_on_every_token(quickstart):
+    for row in rows(quickstart[0]).values():
+        assert max(row["sampler/logp_gap"], row["sampler/canary_gap"]) < 1e-4
+        assert row["sampler/logp_gap_max"] < 1e-3
+
+
+def test_samples_say_what_each_token_was_worth(quickstart):
+    lines = [json.loads(line) for line in (quickstart[0] / "samples.jsonl").read_text().splitlines()]
+    assert {line["step"] for line in lines} == {1, 2}
+    for line in lines:
+        assert set(line) == {
+            "step", "prompt", "completion", "reward", "correct", "truncated", "group", "tokens", "logp", "entropy",
+            "advantages", "kept",
+        }  # fmt: skip
+        lengths = {len(line[name]) for name in ("tokens", "logp", "entropy", "advantages", "kept")}
+        assert len(lengths) == 1 and 0 < lengths.pop() <= 32
+        assert all(math.isfinite(x) and x <= 0 for x in line["logp"])
+
+
+def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):
+    half = inside(train, *METHOD, "rollout.steps=2")
+    rest = inside(train, *METHOD, f"ckpt_path={half}/checkpoints/last.ckpt")
+    assert_same(learnt(rest), learnt(whole), 0)
+    assert {**rows(half), **rows(rest)} == rows(whole)
+    assert rows(rest, "eval/avg@8")[4] == rows(whole, "eval/avg@8")[4]
+
+
+def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopped(start, inside, whole, tmp_path):
+    process = start("train", *INTERRUPTED, f"hydra.run.dir={tmp_path}/run")
+    for line in process.stdout:
+        if line.startswith("step 1/4"):
+            process.send_signal(signal.SIGINT)
+            break
+    out, err = process.communicate(timeout=120)
+    stopped = len(rows(tmp_path / "run"))
+    assert 1 <= stopped < 4, out + err
+    assert process.returncode == 130, err
+    assert err == "Stopping after this rollout, with a checkpoint; again stops at once.\n"
+    assert f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt" in out
+    assert last(tmp_path / "run")["isentropic"]["rollouts"] == stopped
+    rest = inside(train, *METHOD, f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
+    assert_same(learnt(rest), learnt(whole), 0)
+    assert {**rows(tmp_path / "run"), **rows(rest)} == rows(whole)
+
+
+INTERRUPTED = ["experiment=quickstart"]
