@@ -74,5 +74,5 @@ def on_rank(rank, file, results):
 def test_two_ranks_score_as_one(tmp_path):
     with mp.Manager() as manager:
         results = manager.dict()
-        mp.spawn(on_rank, (tmp_path / "store", results), nprocs=2)
+        mp.start_processes(on_rank, (tmp_path / "store", results), nprocs=2, start_method="fork")
         assert dict(results) == {(name, rank): score(range(5)) for name in SHARES for rank in range(2)}
