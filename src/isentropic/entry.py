@@ -44,6 +44,7 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
     def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
         @wraps(function)
         def job(cfg: DictConfig) -> Any:
+            quiet()  # once more, since Hydra set up logging anew
             folder = Path(HydraConfig.get().runtime.output_dir)
             with one_sentence(folder), _a_process_of_its_own(folder):
                 if rank() == 0:

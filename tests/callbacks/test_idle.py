@@ -1,17 +1,14 @@
-import warnings
-
 import pytest
 
 from isentropic.callbacks.idle import Idle, activity
 
 
 @pytest.fixture
-def said(run, tiny):
+def said(run, tiny, capsys):
     def listen(logged, patience=3):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            run([Idle(patience)], steps=8, module=tiny(logged))
-        return [str(w.message) for w in caught if "rollouts" in str(w.message)]
+        run([Idle(patience)], steps=8, module=tiny(logged))
+        lines = capsys.readouterr().err.splitlines()
+        return [line.removeprefix("warning: ") for line in lines if line.startswith("warning: ")]
 
     return listen
 

@@ -1,5 +1,6 @@
 """A part that has not acted for a while says so, once: an ablation over it would compare equal runs."""
 
+import sys
 from collections import Counter
 from typing import Any
 
@@ -30,7 +31,8 @@ class Idle(Callback):
         ripe = [part for part in acts if self.still[part] >= self.patience and part not in self.told]
         self.told.update(ripe)
         for part in ripe:
-            rank_zero_warn(self.sentence(part))
+            if trainer.is_global_zero:
+                print(f"warning: {self.sentence(part)}", file=sys.stderr, flush=True)
 
     def sentence(self, part: str) -> str:
         if part == "control":
