@@ -19,7 +19,7 @@ needs_vllm = pytest.mark.skipif(not available(), reason="vLLM is not installed")
 DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
 PROMPTS = [[2 + (i * j) % 18 for j in range(1 + 3 * i)] for i in range(8)]
 SEEDS = [1000 + 4 * i for i in range(8)]
-SHARED = [[2 + 7 * j % 18 for j in range(80)] + [2 + i] for i in range(8)]  # whole cache blocks in common
+SHARED = [[2 + 7 * j % 18 for j in range(140)] + [2 + i] for i in range(8)]  # a block is 128 tokens on CPU
 
 
 def settings(path, **changes):
@@ -28,9 +28,9 @@ def settings(path, **changes):
             "path": path,
             "dtype": "float32",
             "load_format": "auto",
-            "max_model_len": 128,
+            "max_model_len": 256,
             "max_num_seqs": 64,
-            "max_num_batched_tokens": 128,
+            "max_num_batched_tokens": 256,
             "kv_cache_gib": 0.03,
             "gpu_memory_utilization": 0.3,
             "enforce_eager": True,
@@ -148,8 +148,8 @@ def test_the_transformers_sampler_agrees(sampler, tiny_model):
 def test_scores_are_at_temperature_one_and_of_every_token_but_the_first(sampler, policy, reference):
     tokens = PROMPTS[5]
     assert sampler.score(tokens) == pytest.approx(reference(policy, tokens[:1], tokens[1:], 1.0), abs=1e-4)
-    with pytest.raises(ValueError, match="128 tokens cannot be scored"):
-        sampler.score([2] * 128)
+    with pytest.raises(ValueError, match="256 tokens cannot be scored"):
+        sampler.score([2] * 256)
 
 
 @needs_vllm
@@ -192,8 +192,8 @@ def test_the_stop_text_ends_a_completion_and_stays_in_it(sampler):
 
 @needs_vllm
 def test_a_prompt_without_room_is_refused_by_its_length(sampler):
-    with pytest.raises(ValueError, match=r"prompt of 128 tokens .*max_model_len=128"):
-        sampler.sample([[2] * 128], 1, [0], DECODING)
+    with pytest.raises(ValueError, match=r"prompt of 256 tokens .*max_model_len=256"):
+        sampler.sample([[2] * 256], 1, [0], DECODING)
 
 
 @needs_vllm
