@@ -36,7 +36,7 @@ def convert(source: Path, folder: Path) -> None:
     read = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
     config = read.config
     # with this left in, transformers refuses to save, and loaders look for a GGUF file
-    del config.quantization_config
+    del config.quantization_config  # pyright: ignore[reportAttributeAccessIssue]
     config.dtype = torch.bfloat16
     config.architectures = [type(read).__name__]
     dense = type(read)(config)
