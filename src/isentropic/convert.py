@@ -34,7 +34,9 @@ def convert(source: Path, folder: Path) -> None:
     Raises ValueError as `check` does, and for weights that do not fit the model the file names.
     """
     check(source, folder)
-    read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+    read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        source.parent, gguf_file=source.name, dtype=torch.float32
+    )
     config: Any = read.config
     # with this left in, transformers refuses to save, and loaders look for a GGUF file
     del config.quantization_config
