@@ -172,13 +172,13 @@ SMALL = [
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Popen[str]]:
-    """`python -m isentropic.<name>` as from a shell, in a working folder that shows what is left there."""
+    """`python -m isentropic.<name>` with small settings, as from a shell."""
 
     def process(name: str, *arguments: str) -> subprocess.Popen[str]:
         clean = {key: value for key, value in os.environ.items() if key not in FOREIGN}
         settings = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         return subprocess.Popen(
-            [sys.executable, "-m", f"isentropic.{name}", *arguments], env=clean | settings, text=True,
+            [sys.executable, "-m", f"isentropic.{name}", *SMALL, *arguments], env=clean | settings, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path_factory.mktemp("shell"),
         )  # fmt: skip
 
@@ -199,7 +199,7 @@ def command(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., subpro
 def quickstart(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """Folder and process of a short run of the quickstart, vLLM included where it is installed."""
     folder = tmp_path_factory.mktemp("quickstart") / "run"
-    result = command("train", *SMALL, f"hydra.run.dir={folder}")
+    result = command("train", f"hydra.run.dir={folder}")
     assert result.returncode == 0, result.stderr
     return folder, result
 

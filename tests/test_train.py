@@ -28,7 +28,7 @@ METRICS = {
     "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
     "eval/pass@16_high", "eval/pass@16_low", "policy/entropy", "policy/grad_norm", "policy/loss", "policy/skipped",
-    "rollout/all_right", "rollout/all_wrong", "rollout/correct", "rollout/crash", "rollout/filled", "rollout/length",
+    "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash", "rollout/filled", "rollout/length",
     "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
     "sampler/canary_gap", "sampler/logp_gap", "sampler/logp_gap_max", "step", "throughput/sample_seconds",
     "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
@@ -122,7 +122,7 @@ def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):
 
 
 def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopped(start, inside, whole, tmp_path):
-    process = start("train", *INTERRUPTED, f"hydra.run.dir={tmp_path}/run")
+    process = start("train", *METHOD, "sampler=transformers", f"hydra.run.dir={tmp_path}/run")
     for line in process.stdout:
         if line.startswith("step 1/4"):
             process.send_signal(signal.SIGINT)
@@ -137,6 +137,3 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
     rest = inside(train, *METHOD, f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
     assert_same(learnt(rest), learnt(whole), 0)
     assert {**rows(tmp_path / "run"), **rows(rest)} == rows(whole)
-
-
-INTERRUPTED = ["experiment=quickstart"]

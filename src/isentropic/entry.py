@@ -99,6 +99,8 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
             raise
         print(f"error: {error}", file=sys.stderr, flush=True)
         raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 def _take_back(folder: Path) -> None:

@@ -18,7 +18,8 @@ def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best."""
     with parts(cfg) as (trainer, policy, data):
         trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-    print(f"run folder: {cfg.paths.output}", flush=True)
+    if trainer.is_global_zero:
+        print(f"run folder: {cfg.paths.output}", flush=True)
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
 

@@ -51,6 +51,8 @@ class Checkpoint(callbacks.Checkpoint):
             self.save(trainer, pl_module)
         if stop:
             trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost
+            if trainer.is_global_zero:
+                print(f"rollout {self.saved} is saved; go on with ckpt_path={last(trainer)}", flush=True)
             leave(self.asked or signal.SIGINT)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -74,8 +76,8 @@ class Checkpoint(callbacks.Checkpoint):
 
     def save(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Beside the last good one first, then in its place."""
-        folder = Path(trainer.default_root_dir) / "checkpoints"
-        path, unfinished = folder / "last.ckpt", folder / "last.ckpt.unfinished"
+        path = last(trainer)
+        folder, unfinished = path.parent, path.with_name("last.ckpt.unfinished")
         try:
             if trainer.is_global_zero:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -92,6 +94,10 @@ class Checkpoint(callbacks.Checkpoint):
             ) from error
         trainer.strategy.barrier()
         self.saved = rollouts(pl_module)
+
+
+def last(trainer: Trainer) -> Path:
+    return Path(trainer.default_root_dir) / "checkpoints" / "last.ckpt"
 
 
 def rollouts(module: Any) -> int:

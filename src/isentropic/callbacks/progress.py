@@ -140,7 +140,7 @@ class Progress(ProgressBar):
     def times(self) -> str:
         evaluations = self.steps // self.every - self.step // self.every if self.every else 0
         left = time_left(self.steps - self.step, evaluations, self.step_seconds, self.evaluation_seconds)
-        known = f"about {clock(left)} left" if left is not None else "time left not known yet"
+        known = f"about {clock(left)} left" if self.steps and left is not None else "time left not known yet"
         return f"{clock(time.monotonic() - self.began)} elapsed, {known}"
 
 
