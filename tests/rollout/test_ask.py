@@ -75,5 +75,6 @@ def test_a_chat_needs_a_template(asker, parts):
 def test_a_prompt_longer_than_the_context_is_refused(asker, parts):
     sampler = TransformersSampler(parts.model, "float32", "cpu", 8, 8)
     sampler.start()
-    with pytest.raises(ValueError, match=r"a prompt of 4 tokens and max_tokens=6 together exceed sampler.max_model_len=8"):
+    message = r"a prompt of 4 tokens and max_tokens=6 together exceed sampler\.max_model_len=8"
+    with pytest.raises(ValueError, match=message):
         ask(asker(sampler), parts, [0])

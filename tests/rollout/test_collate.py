@@ -29,7 +29,8 @@ def test_rows_are_prompt_completion_padding():
 
 
 def test_the_mask_follows_lengths_whatever_the_ids():
-    made = batch(Completion([PAD, EOS, 8, PAD, EOS], None, "stop"), Completion([8], None, "length"), prompts=[[EOS, PAD], [5]])
+    odd, plain = Completion([PAD, EOS, 8, PAD, EOS], None, "stop"), Completion([8], None, "length")
+    made = batch(odd, plain, prompts=[[EOS, PAD], [5]])
     assert made.mask.int().tolist() == [[0, 0, 1, 1, 1, 1, 1], [0, 1, 0, 0, 0, 0, 0]]
 
 

@@ -31,7 +31,8 @@ def stream_of(parts, sampler, problems=None, curate=None, task=None, **settings)
 
 
 def same(a, b):
-    return all(torch.equal(x.nan_to_num(), y.nan_to_num()) for x, y in zip(vars(a).values(), vars(b).values(), strict=True))
+    pairs = zip(vars(a).values(), vars(b).values(), strict=True)
+    return all(torch.equal(x.nan_to_num(), y.nan_to_num()) for x, y in pairs)
 
 
 def odd_are_easy(value):

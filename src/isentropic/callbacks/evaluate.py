@@ -32,12 +32,6 @@ class Evaluate(Callback):
         trainer.training = True
         connector._first_loop_iter = first  # pyright: ignore[reportPrivateUsage]
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"judged": self.judged}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.judged = state_dict["judged"]
-
 
 def rollouts(module: Any) -> int:
     return int(module.rollouts)

@@ -102,7 +102,8 @@ class RolloutDataModule(LightningDataModule):
 
     def check_context(self, context: int) -> None:
         """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
-        for split, decoding in (("train", self.decoding), ("test", self.judging.decoding)):
+        splits: tuple[tuple[Split, Decoding], ...] = (("train", self.decoding), ("test", self.judging.decoding))
+        for split, decoding in splits:
             problems = self.problems_of(split)
             read = problems[:READ] if len(problems) == maxsize else problems
             suspects = heapq.nlargest(READ, read, key=lambda problem: len(problem.prompt))
