@@ -94,10 +94,10 @@ def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
     from isentropic.rollout.datamodule import Judging, RolloutDataModule
 
     sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
-    return RolloutDataModule(
-        task=task or sums(), sampler=sampler, decoding=decoding(temperature=temperature), tokenizer=model, chat=False,
-        judging=Judging(problems=judged, count=2, batch=2, decoding=decoding()), **(sizes | settings),
-    )  # fmt: skip
+    if "judging" not in settings:
+        settings["judging"] = Judging(problems=judged, count=2, batch=2, decoding=decoding())
+    defaults = sizes | {"tokenizer": model, "chat": False, "decoding": decoding(temperature=temperature)}
+    return RolloutDataModule(**(defaults | {"task": task or sums(), "sampler": sampler} | settings))
 
 
 def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
@@ -130,12 +130,14 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
 
 def trainer_of(folder, callbacks, **settings):
     from lightning import Trainer
+    from lightning.pytorch.callbacks import Checkpoint
     from lightning.pytorch.loggers import CSVLogger
 
     defaults = {"limit_val_batches": 0, "devices": 1, "logger": CSVLogger(folder, name="", version="")}
+    defaults["enable_checkpointing"] = any(isinstance(callback, Checkpoint) for callback in callbacks)
     return Trainer(
         default_root_dir=folder, accelerator="cpu", max_epochs=1, log_every_n_steps=1, callbacks=callbacks,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0,
+        enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0,
         use_distributed_sampler=False, **(defaults | settings),
     )  # fmt: skip
 

@@ -3,9 +3,10 @@
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 USAGE = "usage: python -m isentropic.convert FILE.gguf FOLDER"
@@ -33,17 +34,20 @@ def convert(source: Path, folder: Path) -> None:
     Raises ValueError as `check` does, and for weights that do not fit the model the file names.
     """
     check(source, folder)
-    read = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
-    config = read.config
+    read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        source.parent, gguf_file=source.name, dtype=torch.float32
+    )
+    config: Any = read.config
     # with this left in, transformers refuses to save, and loaders look for a GGUF file
-    del config.quantization_config
+    del config.quantization_config  # pyright: ignore[reportAttributeAccessIssue]
     config.dtype = torch.bfloat16
     config.architectures = [type(read).__name__]
-    dense = type(read)(config)
+    dense: Any = type(read)(config)
     dense.load_state_dict(read.state_dict())
     dense.generation_config = read.generation_config
     dense.to(torch.bfloat16).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+    tokenizer.save_pretrained(folder)
 
 
 def main(arguments: list[str]) -> None:

@@ -74,7 +74,7 @@ def rank() -> int:
 
 
 def quiet() -> None:
-    """What libraries say of themselves would hide what a run says. PYTHONWARNINGS or HYDRA_FULL_ERROR=1 bring it back."""
+    """What libraries say of themselves would hide what a run says; HYDRA_FULL_ERROR=1 brings it back."""
     if os.environ.get("HYDRA_FULL_ERROR") == "1" or sys.warnoptions:
         return
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

@@ -14,7 +14,8 @@ def evaluate(cfg: DictConfig) -> None:
     """Writes scores.json into the run's folder: avg@k and pass@k on the test split, with 95 % intervals."""
     with parts(cfg) as (trainer, policy, data):
         trainer.validate(policy, data, ckpt_path=cfg.ckpt_path, verbose=False, weights_only=True)
-    scores = {name.removeprefix("eval/"): float(value) for name, value in trainer.callback_metrics.items() if "@" in name}
+    metrics = trainer.callback_metrics.items()
+    scores = {name.removeprefix("eval/"): float(value) for name, value in metrics if "@" in name}
     text = json.dumps({"checkpoint": cfg.ckpt_path} | scores, indent=2)
     if trainer.is_global_zero:
         (Path(cfg.paths.output) / "scores.json").write_text(text + "\n")

@@ -5,7 +5,6 @@ from collections import Counter
 from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.utilities import rank_zero_warn
 
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
 DRIVE = ("control/up", "control/down")

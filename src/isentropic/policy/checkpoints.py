@@ -24,7 +24,8 @@ def check(checkpoint: str, model: str) -> None:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (RuntimeError, EOFError, UnpicklingError, OSError, ValueError) as error:
-        raise ValueError(f"ckpt_path={checkpoint} cannot be read and may be cut off: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"ckpt_path={checkpoint} cannot be read and may be cut off: {reason}") from error
     if "isentropic" not in content:
         raise ValueError(f"ckpt_path={checkpoint} was not written by isentropic.train")
     theirs, ours = content["isentropic"]["model"], shape(AutoConfig.from_pretrained(model))

@@ -1,4 +1,4 @@
-"""Hidden states to the log-prob and entropy of each chosen token. The one-token shift of logits and tokens exists only here."""
+"""Hidden states to the log-prob and entropy of each chosen token. The shift of logits to tokens exists only here."""
 
 import torch
 from jaxtyping import Float, Int
@@ -22,8 +22,8 @@ def token_stats(
 ) -> tuple[PerToken, PerToken]:
     """Log-prob and entropy in nats, fp32, of logits / temperature at the masked tokens; zero elsewhere.
 
-    `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1. No [rows, vocabulary]
-    tensor is larger than `chunk` rows, and none is kept: the backward pass computes it again.
+    `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1. No tensor of
+    [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
     """
     chosen = mask[:, 1 : hidden.shape[1] + 1]
     row, column = chosen.nonzero(as_tuple=True)

@@ -58,7 +58,7 @@ class LanguageModel(nn.Module):
     ) -> tuple[PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
 
-        Only the first `width` columns are read; the mask is false beyond. Returns log-prob and entropy, zero off the mask.
+        Only the first `width` columns are read; the mask is false beyond. Log-prob and entropy are zero off the mask.
         """
         bf16 = self.settings.compute_dtype == "bfloat16"
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):
@@ -79,6 +79,6 @@ class LanguageModel(nn.Module):
         return shape(self.lm.config)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Whole tensors under their Hugging Face names, tied aliases included. Collective: every rank reads to the end."""
+        """Whole tensors by Hugging Face names, tied aliases included. Collective: every rank reads to the end."""
         for name, value in self.lm.state_dict().items():
             yield name, value.full_tensor() if isinstance(value, DTensor) else value

@@ -35,7 +35,7 @@ class PolicyModule(LightningModule):
         optimization: Optimization,
         size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
-        reread: bool,  # credit rules of later optimizer steps see the current policy, for one more forward, not the old one
+        reread: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
         seed: int,
     ) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class PolicyModule(LightningModule):
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             if self.optimization.mini_batch % world_size():
                 raise ValueError(
-                    f"mini_batch={self.optimization.mini_batch} is not a multiple of the {world_size()} ranks it is spread over"
+                    f"mini_batch={self.optimization.mini_batch} is not a multiple of the {world_size()} ranks that share it"
                 )
             self.policy = LanguageModel(self.model)
             if isinstance(self.trainer.strategy, ModelParallelStrategy):

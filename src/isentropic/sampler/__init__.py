@@ -67,11 +67,11 @@ class Sampler(ABC):
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Takes Hugging Face names and whole tensors, tied aliases included, to the end, and forgets what it cached."""
 
-    def sleep(self) -> None:  # noqa: B027
+    def sleep(self) -> None:
         """Gives memory back while the policy trains."""
 
-    def wake(self) -> None:  # noqa: B027
+    def wake(self) -> None:
         """Undoes `sleep`, before `load`."""
 
-    def stop(self) -> None:  # noqa: B027
+    def stop(self) -> None:
         """Ends the engine and its processes."""

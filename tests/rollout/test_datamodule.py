@@ -1,0 +1,132 @@
+import pytest
+import torch
+
+from isentropic.callbacks.checkpoint import Checkpoint
+from isentropic.callbacks.sampler import SamplerCallback
+from isentropic.rollout.datamodule import Judging
+from isentropic.sampler.transformers import TransformersSampler
+from isentropic.task import Task
+
+
+def watched(parts, module, sampler):
+    """The sampler's own events, with the optimizer's steps between them."""
+    step = module.step
+
+    def noted():
+        sampler.events.append("update")
+        return step()
+
+    module.step = noted
+    return sampler.events
+
+
+def test_sampling_and_updates_strictly_alternate(parts, tmp_path):
+    sampler = parts.scripted(parts.some_right)
+    module, data = parts.learner(mini_batch=8), parts.rollouts(sampler)
+    events = watched(parts, module, sampler)
+    parts.trainer(tmp_path, [SamplerCallback(1e-3, 8)]).fit(module, data)
+    first, later = ["start", "wake", "load"], ["sample", "sleep", "update", "update", "wake", "load"]
+    assert events == first + later * 3
+
+
+def test_each_rollout_is_written_by_the_policy_that_reads_it(parts, tmp_path):
+    sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
+    gaps = []
+
+    class Gaps(SamplerCallback):
+        def compare(self, module):
+            super().compare(module)
+            gaps.append(float(module.trainer.callback_metrics["sampler/logp_gap"]))
+
+    module = parts.learner(size=32, temperature=0.7)
+    data = parts.rollouts(sampler, task=parts.sums(largest=3), size=32, temperature=0.7)
+    parts.trainer(tmp_path, [Gaps(1e-4, 8)]).fit(module, data)
+    assert module.moved and len(gaps) == 3 and max(gaps) < 1e-5
+
+
+def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
+    def run(folder, steps, ckpt_path=None):
+        sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
+        module = parts.learner(size=32)
+        data = parts.rollouts(sampler, task=parts.sums(largest=3), size=32, steps=steps)
+        trainer = parts.trainer(tmp_path / folder, [SamplerCallback(1e-3, 8), Checkpoint(every=1)])
+        trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
+        return module, data
+
+    whole, stream = run("whole", 3)
+    run("parts", 1)
+    resumed, again = run("parts", 3, ckpt_path=tmp_path / "parts" / "checkpoints" / "last.ckpt")
+    assert again.stream.state_dict() == stream.stream.state_dict() == {"step": 3, "position": 24}
+    assert torch.equal(resumed.seen[0].tokens, whole.seen[0].tokens)
+    for (name, value), (_, other) in zip(resumed.weights(), whole.weights(), strict=True):
+        assert torch.equal(value, other), name
+
+
+def test_few_problems_are_asked_again_and_again(parts):
+    task = parts.sums(largest=40)
+    data = parts.rollouts(parts.scripted(parts.some_right), task=task, problems=3, steps=3)
+    prompts = [prompt for rollout in data.train_dataloader() for prompt in asked(parts, rollout)]
+    assert [prompts.count(p.prompt) for p in task.problems("train")[:3]] == [4, 4, 4]  # of 12 groups
+    assert len(prompts) == 12
+
+
+def asked(parts, rollout):
+    for group in rollout.group.unique():
+        row = (rollout.group == group).nonzero()[0, 0]
+        length = int(rollout.mask[row].int().argmax())
+        yield "".join(parts.symbols[i] for i in rollout.tokens[row, :length])
+
+
+def test_sizes_that_do_not_fit_are_refused(parts):
+    sampler = parts.scripted(parts.some_right)
+    for settings, message in [
+        ({"size": 15}, "rollout.size=15 is not a multiple of rollout.group=4; the nearest that fit are 12 and 16"),
+        ({"size": 3}, "rollout.size=3 is not a multiple of rollout.group=4; the smallest that fits is 4"),
+        ({"size": 0}, "rollout.size=0 and rollout.group=4 must be at least 1"),
+        ({"group": 0}, "rollout.size=16 and rollout.group=0 must be at least 1"),
+        ({"steps": 0}, "rollout.steps=0 must be at least 1"),
+        ({"max_tries": 0}, "rollout.max_tries=0 must be at least 1"),
+        ({"problems": 0}, "rollout.problems=0 must be at least 1"),
+        ({"judged": 0}, "judging.problems=0, count=2 and batch=2 must be at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            parts.rollouts(sampler, **settings)
+
+
+@pytest.mark.parametrize(("name", "value", "off"), [("top_p", 0.9, 1), ("top_k", 5, 0), ("min_p", 0.1, 0)])
+def test_truncated_sampling_is_refused_for_training_only(parts, name, value, off):
+    sampler, kept = parts.scripted(parts.some_right), parts.decoding(**{name: value})
+    with pytest.raises(ValueError, match=rf"rollout.decoding.{name}={value} truncates .* train with {name}={off} "):
+        parts.rollouts(sampler, decoding=kept)
+    parts.rollouts(sampler, judging=Judging(problems=1, count=1, batch=1, decoding=kept))
+
+
+def test_a_prompt_that_leaves_no_room_is_refused_before_the_run(parts):
+    data = parts.rollouts(parts.scripted(parts.some_right), task=parts.sums(largest=100))
+    longest = max(len(problem.prompt) for problem in data.problems_of("train")[:256])
+    data.check_context(longest + 6)
+    message = (
+        f"a train prompt has {longest} tokens; with max_tokens=6 it does not fit sampler.max_model_len={longest + 5}; "
+        f"raise that to {longest + 6}"
+    )
+    with pytest.raises(ValueError, match=message):
+        data.check_context(longest + 5)
+
+
+def test_the_longest_of_few_problems_is_found_wherever_it_is(parts):
+    short, long = parts.sums().problems("train"), parts.sums(largest=10**6).problems("train")
+    task = Fixed([*(short[i] for i in range(600)), long[0]], parts.sums().problems("test"))
+    data = parts.rollouts(parts.scripted(parts.some_right), task=task)
+    with pytest.raises(ValueError, match=f"a train prompt has {len(long[0].prompt)} tokens"):
+        data.check_context(len(long[0].prompt) + 5)
+
+
+class Fixed(Task):
+    def __init__(self, train, test):
+        self.splits = {"train": train, "test": test}
+
+    def problems(self, split):
+        return self.splits[split]
+
+    def verify(self, problems, texts):
+        raise AssertionError("nothing is judged here")

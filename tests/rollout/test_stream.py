@@ -1,0 +1,207 @@
+"""Also a program, run once per rank: what the streams do there."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from isentropic.rollout.ask import Asker
+from isentropic.rollout.curation.informative import Informative
+from isentropic.rollout.curation.overlong import Overlong
+from isentropic.rollout.stream import EvaluationStream, RolloutStream, place
+from isentropic.sampler.transformers import TransformersSampler
+
+
+def engine(model):
+    sampler = TransformersSampler(model, "float32", "cpu", 32, 64)
+    sampler.start()
+    return sampler
+
+
+def stream_of(parts, sampler, problems=None, curate=None, task=None, **settings):
+    task = task or parts.sums()
+    ask = Asker(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
+    sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0}
+    return RolloutStream(ask, problems or task.problems("train"), curate or {}, parts.decoding(), **(sizes | settings))
+
+
+def same(a, b):
+    return all(torch.equal(x.nan_to_num(), y.nan_to_num()) for x, y in zip(vars(a).values(), vars(b).values(), strict=True))
+
+
+def odd_are_easy(value):
+    """Sums that are odd: half right. Even sums that 4 divides: all right. The others: all wrong."""
+    right, wrong = [*str(value), "<eos>"], ["+", "<eos>"]
+    return [right, wrong] if value % 2 else [right] if value % 4 == 0 else [wrong]
+
+
+def seldom(value):
+    """Only one sum in nine is worth asking."""
+    return [[*str(value), "<eos>"], ["+", "<eos>"]] if value == 10 else [["+", "<eos>"]]
+
+
+def informative():
+    return {"informative": Informative()}
+
+
+def test_a_group_is_one_prompt_and_an_id_is_never_used_again(parts):
+    same_problems = parts.sums(largest=3).problems("train")[:2]
+    seen = Counter()
+    for rollout in stream_of(parts, parts.scripted(parts.some_right), problems=same_problems):
+        for group in rollout.group.unique():
+            rows = rollout.tokens[rollout.group == group, :4]
+            assert len(rows) == 4 and (rows == rows[0]).all()
+            seen[int(group)] += 1
+    assert seen == Counter(range(12))
+
+
+def test_a_rollout_is_made_when_it_is_asked_for(parts):
+    sampler = parts.scripted(parts.some_right)
+    items = iter(stream_of(parts, sampler))
+    assert sampler.events == []
+    next(items)
+    assert sampler.events == ["sample"]
+
+
+@pytest.mark.parametrize("curate", [{}, informative()])
+def test_a_stream_goes_on_where_its_state_was_taken(parts, curate):
+    sampler, task = engine(parts.model), parts.sums(largest=3)
+    whole = stream_of(parts, sampler, curate=curate, task=task, group=8)
+    items = iter(whole)
+    next(items)
+    state = whole.state_dict()
+    rest = list(items)
+    assert (state["position"] > 4) == bool(curate)  # rounds that curation used up count
+    resumed = stream_of(parts, sampler, curate=curate, task=task, group=8)
+    again = iter(resumed)  # as Lightning does: first the iterator, then the state
+    resumed.load_state_dict(state)
+    assert len(rest) == 2 and all(same(a, b) for a, b in zip(rest, again, strict=True))
+
+
+def test_dynamic_sampling_asks_until_the_batch_is_full(parts):
+    stream = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
+    tries = []
+    for rollout in stream:
+        groups = rollout.group.tolist()
+        assert len(rollout.tokens) == 16 and Counter(groups) == dict.fromkeys(groups, 4)
+        share = [rollout.correct[rollout.group == g].float().mean() for g in rollout.group.unique()]
+        assert share == [0.5] * 4
+        assert stream.report["rollout/filled"] == 1
+        tries.append(stream.report["rollout/tries"])
+    assert 1 < max(tries) < 20
+
+
+def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
+    stream = stream_of(parts, parts.scripted(seldom), curate=informative(), prompts=8, max_tries=2)
+    sizes = []
+    for rollout in stream:
+        sizes.append(len(rollout.group.unique()))
+        assert stream.report["rollout/tries"] == 2
+        assert stream.report["rollout/filled"] == sizes[-1] / 8
+    assert stream.position == 3 * 2 * 8
+    assert 0 < min(sizes) < 8
+
+
+def test_where_nothing_teaches_one_group_keeps_the_ranks_in_step(parts):
+    stream = stream_of(parts, parts.scripted(lambda value: [["+", "<eos>"]]), curate=informative())
+    rollout = next(iter(stream))
+    assert rollout.group.tolist() == [0] * 4
+    assert stream.report["rollout/filled"] == 0 and stream.report["rollout/tries"] == 3
+
+
+def test_what_is_asked_is_counted_before_curation(parts):
+    task = parts.sums()
+    stream = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), task=task, max_tries=1, prompts=20)
+    next(iter(stream))
+    values = [p.reference for p in task.problems("train")[:20]]
+    kinds = [sum(v % 4 == 0 for v in values), sum(v % 4 == 2 for v in values), sum(v % 2 for v in values)]
+    assert min(kinds) > 0
+    report = stream.report
+    assert report["rollout/all_right"] == pytest.approx(kinds[0] / 20)
+    assert report["rollout/all_wrong"] == pytest.approx(kinds[1] / 20)
+    assert report["rollout/asked_correct"] == pytest.approx((kinds[0] + kinds[2] / 2) / 20)
+    assert report["rollout/unparseable"] == pytest.approx((kinds[1] + kinds[2] / 2) / 20)
+    assert report["rollout/filled"] == kinds[2] / 20
+
+
+def test_a_long_answer_loses_reward_and_stays_right(parts):
+    answers = parts.scripted(lambda value: [[*str(value), *"+++"[: 4 - len(str(value))], "<eos>"]])
+    plain = next(iter(stream_of(parts, answers)))
+    shaped = next(iter(stream_of(parts, answers, curate={"overlong": Overlong(max_length=6, buffer=4)})))
+    assert plain.reward.tolist() == [1.0] * 16 and shaped.reward.tolist() == [0.25] * 16  # 5 tokens: 3 of 4 into it
+    assert shaped.correct.all()
+
+
+def test_every_problem_of_a_set_comes_once_an_epoch_in_another_order():
+    epochs = [[place(i, 10, 0) for i in range(10 * e, 10 * e + 10)] for e in range(3)]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2]
+    assert [place(i, sys.maxsize, 0) for i in range(5)] == list(range(5))
+    assert [place(i, 10, 1) for i in range(10)] != epochs[0]
+
+
+def test_problems_to_be_judged_on_are_the_same_every_time(parts):
+    task = parts.sums()
+    ask = Asker(task, engine(parts.model), AutoTokenizer.from_pretrained(parts.model), False, 0)
+    stream = EvaluationStream(ask, task.problems("test"), parts.decoding(), count=2, size=5, batch=2)
+    first, second = list(stream), list(stream)
+    assert len(stream) == 3 and [b.group.tolist() for b in first] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
+    assert all(same(a, b) for a, b in zip(first, second, strict=True))
+
+
+def prompts(batch):
+    return [row[~mask][:4].tolist() for row, mask in zip(batch.tokens, batch.mask, strict=True)]
+
+
+def what_happens(parts):
+    """Which prompts are asked, with and without curation, and which are judged; picklable."""
+    sampler = engine(parts.model)
+    found = {"rollouts": [(b.group.tolist(), prompts(b), texts(b)) for b in stream_of(parts, sampler)]}
+    dynamic = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
+    found["dynamic"] = [(b.group.tolist(), dynamic.position, dynamic.report) for b in dynamic]
+    judged = EvaluationStream(dynamic.ask, parts.sums().problems("test"), parts.decoding(), count=2, size=5, batch=2)
+    found["judged"] = [group for b in judged for group in b.group.tolist()]
+    return found
+
+
+def texts(batch):
+    return [row[mask].tolist() for row, mask in zip(batch.tokens, batch.mask, strict=True)]
+
+
+def test_two_ranks_share_what_one_would_do(parts, tmp_path):
+    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    commands = [[sys.executable, __file__, tmp_path, str(rank), parts.model] for rank in range(2)]
+    ranks = [subprocess.Popen(command, env=os.environ | path) for command in commands]
+    try:
+        assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    one, two = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    alone = what_happens(parts)
+    assert one["rollouts"] != two["rollouts"]
+    for a, b, both in zip(one["rollouts"], two["rollouts"], alone["rollouts"], strict=True):
+        assert [x + y for x, y in zip(a, b, strict=True)] == list(both)
+    for (groups_a, position_a, report_a), (groups_b, position_b, report_b) in zip(
+        one["dynamic"], two["dynamic"], strict=True
+    ):
+        assert position_a == position_b and report_a == report_b
+        assert not set(groups_a) & set(groups_b) and len(groups_a) == len(groups_b) == 8
+    assert sorted(one["judged"] + two["judged"]) == sorted(alone["judged"]) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from types import SimpleNamespace
+
+    import conftest
+
+    folder, rank, model = sys.argv[1:]
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=int(rank), world_size=2)
+    torch.save(what_happens(SimpleNamespace(**{**vars(conftest), "model": model})), f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
