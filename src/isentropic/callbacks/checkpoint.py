@@ -18,7 +18,7 @@ class Checkpoint(callbacks.Checkpoint):
     """Writes `checkpoints/last.ckpt` every so many rollouts, after the last one, and when asked to stop.
 
     Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
-    end on all ranks, saves and leaves; the second leaves at once. Raises ValueError where the disk does not take it.
+    end on all ranks, saves and leaves; the second leaves at once. Raises OSError where the disk does not take it.
     """
 
     def __init__(self, every: int) -> None:
@@ -88,7 +88,7 @@ class Checkpoint(callbacks.Checkpoint):
         except (OSError, RuntimeError) as error:
             remove(unfinished)
             kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
-            raise ValueError(
+            raise OSError(
                 f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({error}); {kept}; free"
                 f" some space in {folder} and resume"
             ) from error
