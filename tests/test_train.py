@@ -175,9 +175,9 @@ def test_loggers_and_debugging_settings_leave_their_files(inside):
 
 
 def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
-    result = command("train", "-m", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep")
+    result = command("train", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in "01"]
     assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
-    assert not {"checkpoints", "metrics.csv"} & set(left[0])
+    assert "metrics.csv" not in left[0]

@@ -60,14 +60,17 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
 
     from isentropic.sampler.requests import check_model
 
+    context = cfg.sampler.get("max_model_len")
+    with bad_input("policy.model.path"):
+        if context:
+            check_model(cfg.policy.model.path, context)
     algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
     data = build(cfg, "rollout", task=task, sampler=sampler)
     policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
     loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     with bad_input():
-        if context := cfg.sampler.get("max_model_len"):
-            check_model(cfg.sampler.path, context)
+        if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
         policy.optimization.check_ranks(trainer.world_size)
