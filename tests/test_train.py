@@ -137,3 +137,47 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
     rest = inside(train, *METHOD, f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
     assert_same(learnt(rest), learnt(whole), 0)
     assert {**rows(tmp_path / "run"), **rows(rest)} == rows(whole)
+
+
+SPREAD = [*METHOD, "rollout/curation=[overlong]", "rollout.steps=3"]  # ranks that drop groups go on alone
+
+
+def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(command, inside, tmp_path):
+    alone = inside(train, *SPREAD)
+    first = inside(train, *SPREAD, "rollout.steps=1")
+    sharded = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "rollout.steps=2"]
+    result = command(
+        "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
+    )
+    assert result.returncode == 0, result.stderr
+    rest = inside(train, *SPREAD, f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
+    steps = {**rows(first), **rows(tmp_path / "run"), **rows(rest)}
+    assert_same(leaves(steps), leaves(rows(alone)), 1e-5)
+    assert_same(learnt(rest), learnt(alone), 1e-5)
+    assert result.stdout.count("run folder") == 1
+
+
+def test_two_ranks_with_an_engine_each_learn_what_one_learns(command, quickstart, tmp_path):
+    result = command("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run")
+    assert result.returncode == 0, result.stderr
+    assert_same(leaves(rows(tmp_path / "run")), leaves(rows(quickstart[0])), 1e-4)
+    assert_same(
+        rows(tmp_path / "run", "eval/avg@8")[2], rows(quickstart[0], "eval/avg@8")[2], 1e-6
+    )
+
+
+def test_loggers_and_debugging_settings_leave_their_files(inside):
+    folder = inside(train, "debug=profiler", "logger=many", "rollout.steps=1", "rollout.problems=1")
+    assert list(folder.glob("tensorboard/events.out.*")) and list(folder.glob("fit-profile*"))
+    assert list(rows(folder)) == [1]
+    groups = {json.loads(line)["prompt"] for line in (folder / "samples.jsonl").read_text().splitlines()}
+    assert len(groups) == 1, "more than one problem"
+
+
+def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
+    result = command("train", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in "01"]
+    assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
+    assert "metrics.csv" not in left[0]

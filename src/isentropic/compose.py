@@ -62,7 +62,7 @@ def _jobs(overrides: list[str], loader: ConfigLoaderImpl) -> Iterator[list[str]]
     try:
         parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
     except HydraException as error:
-        raise BadInput(_explain(error)) from error
+        raise BadInput(_explain(error, loader)) from error
     axes = [
         [f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()] if o.is_discrete_sweep() else [o.input_line]
         for o in parsed
@@ -79,20 +79,21 @@ def compose(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> DictCo
     except (HydraException, OmegaConfBaseException, YAMLError) as error:
         key = re.match(r"Could not override '(.+?)'", str(error))
         if key is None:
-            raise BadInput(_explain(error)) from error
+            raise BadInput(_explain(error, loader)) from error
         parsed = [] if "/" in key[1] else OverridesParser.create().parse_overrides(overrides)
         chosen = [str(o.input_line) for o in parsed if loader.repository.group_exists(o.key_or_group)]
         raise BadInput(_unknown(key[1], compose(loader, name, chosen))) from error
 
 
-def _explain(error: Exception) -> str:
+def _explain(error: Exception, loader: ConfigLoaderImpl) -> str:
     if isinstance(error, OverrideParseException):
         return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options:
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
-        closest = difflib.get_close_matches(option, error.options, n=1)
+        options = error.options or loader.get_group_options(group)  # Hydra lists none where one of several is missing
+        closest = difflib.get_close_matches(option, options, n=1)
         hint = f"; did you mean {closest[0]}?" if closest else ""
-        return f"{group}={option} does not exist: {group} can be {listed(sorted(error.options), 'or')}{hint}"
+        return f"{group}={option} does not exist: {group} can be {listed(sorted(options), 'or')}{hint}"
     return " ".join(f"{error} {error.__cause__ or ''}".split())
 
 

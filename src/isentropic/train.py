@@ -6,28 +6,37 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.build import bad_input, build
+from isentropic.build import BadInput, bad_input, build
 from isentropic.entry import CONFIGS, main, quiet
 
 if TYPE_CHECKING:
-    from lightning import LightningDataModule, LightningModule, Trainer
+    from lightning import Trainer
+
+    from isentropic.algorithm.control import Controller
+    from isentropic.policy.module import PolicyModule
+    from isentropic.rollout.datamodule import RolloutDataModule
+    from isentropic.sampler import Sampler
+    from isentropic.task import Task
 
 
 @main("train")
 def train(cfg: DictConfig) -> float | None:
-    """Returns the last avg@k, for sweepers that look for the best."""
+    """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
     with parts(cfg) as (trainer, policy, data):
-        trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
+        go_on(cfg, policy.algorithm.control)
+        try:
+            trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
+        except OSError as error:
+            raise BadInput(" ".join(str(error).split())) from error
     if trainer.is_global_zero:
         print(f"run folder: {cfg.paths.output}", flush=True)
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
 
 @contextmanager
-def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, LightningModule, LightningDataModule]]":
+def parts(cfg: DictConfig) -> "Iterator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
     """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
     from lightning import seed_everything
-    from torchmetrics import MetricCollection
 
     from isentropic.policy.checkpoints import check
 
@@ -37,18 +46,53 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, LightningModule, Lightni
         if cfg.ckpt_path:
             check(cfg.ckpt_path, cfg.policy.model.path)
     fall_back(cfg)
-    task, sampler, algorithm, scores = (build(cfg, key) for key in ("task", "sampler", "algorithm", "evaluation"))
-    data = build(cfg, "rollout", task=task, sampler=sampler)
-    policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
-    with bad_input("rollout"):
-        data.check_context(cfg.sampler.max_model_len)
-    loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
-    trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
+    task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
-        yield trainer, policy, data
+        yield assemble(cfg, task, sampler)
     finally:
         sampler.stop()
         task.close()
+
+
+def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Trainer, PolicyModule, RolloutDataModule]":
+    """What is wrong between parts is found here, before any engine or further rank starts."""
+    from torchmetrics import MetricCollection
+
+    from isentropic.sampler.requests import check_model
+
+    context = cfg.sampler.get("max_model_len")
+    with bad_input("policy.model.path"):
+        if context:
+            check_model(cfg.policy.model.path, context)
+    algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
+    data = build(cfg, "rollout", task=task, sampler=sampler)
+    policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
+    loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
+    trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
+    with bad_input():
+        if context:
+            data.check_context(context)
+        data.check_ranks(trainer.world_size)
+        policy.optimization.check_ranks(trainer.world_size)
+        for score in scores.values():
+            if score.k > data.judging.count:
+                raise ValueError(f"{score.name} needs rollout.judging.count={data.judging.count} to be at least {score.k}")
+    return trainer, policy, data
+
+
+def go_on(cfg: DictConfig, control: "Controller") -> None:
+    """Can training go on from the checkpoint? Raises BadInput for another controller's, and where nothing is left to do."""
+    from isentropic.policy.checkpoints import check
+
+    if cfg.ckpt_path:
+        with bad_input("ckpt_path"):
+            state = check(cfg.ckpt_path, cfg.policy.model.path)
+            control.load_state_dict(state["control"])
+            if state["rollouts"] >= cfg.rollout.steps:
+                raise ValueError(
+                    f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
+                    f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"
+                )
 
 
 def fall_back(cfg: DictConfig) -> None:

@@ -96,7 +96,7 @@ def test_a_second_ctrl_c_leaves_at_once_with_what_was_learnt(ending, tmp_path):
 
 def test_on_a_full_disk_the_last_good_checkpoint_survives(ending, tmp_path):
     code, error = ending(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
-    assert code == 1 and error.startswith("ValueError: the checkpoint of rollout 6 could not be written")
+    assert code == 1 and error.startswith("OSError: the checkpoint of rollout 6 could not be written")
     assert "File too large" in error and "that of rollout 3 is intact" in error and "\n" not in error
     assert last(tmp_path)["rollouts"] == 3
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["last.ckpt"]

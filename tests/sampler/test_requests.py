@@ -80,7 +80,7 @@ def test_a_stop_text_is_one_token(tiny_model):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"path=.* holds no config.json"):
+    with pytest.raises(ValueError, match=r"path=.* is not a model folder"):
         check_model(str(tmp_path / "nothing"), 20)
 
 

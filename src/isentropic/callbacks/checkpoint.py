@@ -18,7 +18,7 @@ class Checkpoint(callbacks.Checkpoint):
     """Writes `checkpoints/last.ckpt` every so many rollouts, after the last one, and when asked to stop.
 
     Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
-    end on all ranks, saves and leaves; the second leaves at once. Raises ValueError where the disk does not take it.
+    end on all ranks, saves and leaves; the second leaves at once. Raises OSError where the disk does not take it.
     """
 
     def __init__(self, every: int) -> None:
@@ -52,7 +52,7 @@ class Checkpoint(callbacks.Checkpoint):
         if stop:
             trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost
             if trainer.is_global_zero:
-                print(f"rollout {self.saved} is saved; go on with ckpt_path={last(trainer)}", flush=True)
+                print(f"rollout {self.saved} is saved; go on with ckpt_path={path_of(trainer)}", flush=True)
             leave(self.asked or signal.SIGINT)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ class Checkpoint(callbacks.Checkpoint):
 
     def save(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Beside the last good one first, then in its place."""
-        path = last(trainer)
+        path = path_of(trainer)
         folder, unfinished = path.parent, path.with_name("last.ckpt.unfinished")
         try:
             if trainer.is_global_zero:
@@ -88,7 +88,7 @@ class Checkpoint(callbacks.Checkpoint):
         except (OSError, RuntimeError) as error:
             remove(unfinished)
             kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
-            raise ValueError(
+            raise OSError(
                 f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({error}); {kept}; free"
                 f" some space in {folder} and resume"
             ) from error
@@ -96,7 +96,7 @@ class Checkpoint(callbacks.Checkpoint):
         self.saved = rollouts(pl_module)
 
 
-def last(trainer: Trainer) -> Path:
+def path_of(trainer: Trainer) -> Path:
     return Path(trainer.default_root_dir) / "checkpoints" / "last.ckpt"
 
 

@@ -13,7 +13,7 @@ class Curves(Callback):
     """Needs the CSV logger; without it there is nothing to draw, which it says."""
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if not trainer.is_global_zero:
+        if not trainer.is_global_zero or trainer.fast_dev_run:  # pyright: ignore[reportAttributeAccessIssue]
             return
         for logger in trainer.loggers:
             logger.save()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any
 
 import torch
 from transformers import AutoConfig, PretrainedConfig
@@ -14,8 +15,11 @@ def shape(config: PretrainedConfig) -> dict[str, int | str | None]:
     return {key: getattr(config, key, None) for key in SHAPE}
 
 
-def check(checkpoint: str, model: str) -> None:
-    """Raises ValueError where it is missing, unreadable, or of another model than the folder or hub name `model`."""
+def check(checkpoint: str, model: str) -> dict[str, Any]:
+    """What the policy saved beside its weights.
+
+    Raises ValueError where the file is missing, unreadable, or of another model than the folder or hub name `model`.
+    """
     path = Path(checkpoint)
     if not path.exists():
         near = sorted(str(p) for p in path.parent.glob("*.ckpt"))
@@ -32,3 +36,4 @@ def check(checkpoint: str, model: str) -> None:
     if theirs != ours:
         difference = ", ".join(f"{k} {theirs[k]} instead of {ours[k]}" for k in SHAPE if theirs[k] != ours[k])
         raise ValueError(f"ckpt_path={checkpoint} is of another model than policy.model.path={model}: {difference}")
+    return content["isentropic"]

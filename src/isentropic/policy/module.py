@@ -8,6 +8,7 @@ import torch
 from lightning import LightningModule
 from lightning.pytorch.core.optimizer import LightningOptimizer
 from lightning.pytorch.strategies import ModelParallelStrategy
+from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
@@ -55,10 +56,7 @@ class PolicyModule(LightningModule):
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
-            if self.optimization.mini_batch % world_size():
-                raise ValueError(
-                    f"mini_batch={self.optimization.mini_batch} is not a multiple of the {world_size()} ranks that share it"
-                )
+            self.optimization.check_ranks(world_size())
             self.policy = LanguageModel(self.model)
             if isinstance(self.trainer.strategy, ModelParallelStrategy):
                 self.policy.shard(cast(DeviceMesh, self.device_mesh)["data_parallel"])
@@ -172,7 +170,8 @@ class PolicyModule(LightningModule):
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
+        if self.trainer.state.fn == TrainerFn.FITTING:  # a policy can be judged under any settings
+            self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
         self.rollouts = checkpoint["isentropic"]["rollouts"]
 
     @property

@@ -30,6 +30,11 @@ class Optimization:
         if self.lr <= 0:
             raise ValueError(f"lr={self.lr} must be above 0")
 
+    def check_ranks(self, ranks: int) -> None:
+        """Raises ValueError where an optimizer step cannot be spread over so many ranks."""
+        if self.mini_batch % ranks:
+            raise ValueError(f"mini_batch={self.mini_batch} is not a multiple of the {ranks} ranks it is spread over")
+
     def build(self, parameters: Iterator[Parameter]) -> tuple[AdamW, LambdaLR]:
         optimizer = AdamW(parameters, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay)
         return optimizer, LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))

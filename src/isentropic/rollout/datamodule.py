@@ -67,8 +67,11 @@ class RolloutDataModule(LightningDataModule):
         self.stream: RolloutStream | None = None
 
     def setup(self, stage: str) -> None:
-        """Raises ValueError where the ranks cannot share the work; before it, nobody knows how many they are."""
-        ranks, prompts = world_size(), self.size // self.group
+        self.check_ranks(world_size())
+
+    def check_ranks(self, ranks: int) -> None:
+        """Raises ValueError where so many ranks cannot share the work."""
+        prompts = self.size // self.group
         if prompts % ranks:
             raise ValueError(
                 f"rollout.size={self.size} and rollout.group={self.group} make {prompts} groups, which {ranks} ranks "

@@ -13,10 +13,16 @@ from isentropic.sampler import Decoding
 
 
 def check_model(path: str, context: int) -> None:
-    """Raises ValueError where `path` holds no model, or one that reads fewer than `context` tokens."""
-    if not (Path(path) / "config.json").is_file():
-        raise ValueError(f"sampler.path={path} is not a model folder: it holds no config.json")
-    longest = getattr(AutoConfig.from_pretrained(path), "max_position_embeddings", context)
+    """Raises ValueError where `path` is no model, or one that reads fewer than `context` tokens."""
+    if Path(path).exists() and not (Path(path) / "config.json").is_file():
+        raise ValueError(f"path={path} is not a model folder: it holds no config.json")
+    try:
+        config = AutoConfig.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"path={path} is not a model folder, nor a model that the hub or what is cached of it gives here"
+        ) from error
+    longest = getattr(config, "max_position_embeddings", context)
     if context > longest:
         raise ValueError(f"sampler.max_model_len={context} is more than the {longest} tokens that the model reads")
 
@@ -76,8 +82,9 @@ def end_tokens(path: str, stop: str | None) -> list[int]:
 
 def eos_of(path: str) -> set[int]:
     listed = [AutoConfig.from_pretrained(path).eos_token_id]
-    if (Path(path) / "generation_config.json").is_file():
+    on_hub = not Path(path).exists()
+    if on_hub or (Path(path) / "generation_config.json").is_file():
         listed.append(GenerationConfig.from_pretrained(path).eos_token_id)
-    if (Path(path) / "tokenizer_config.json").is_file():
+    if on_hub or (Path(path) / "tokenizer_config.json").is_file():
         listed.append(AutoTokenizer.from_pretrained(path).eos_token_id)
     return {int(token) for ids in listed if ids is not None for token in ([ids] if isinstance(ids, int) else ids)}

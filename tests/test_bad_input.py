@@ -1,0 +1,124 @@
+"""What a user may get wrong: one sentence each, before an engine or a run folder exists."""
+
+import importlib.util
+import json
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+
+from isentropic.build import BadInput
+from isentropic.compose import check_jobs, compose, loader_of
+from isentropic.entry import CONFIGS
+from isentropic.train import go_on, parts, train
+
+QUICKSTART = ["experiment=quickstart", "sampler=transformers"]
+
+
+def refusal(*overrides: str) -> str:
+    """What the entry point says, from the parts it is made of; no engine starts before `trainer.fit`."""
+    lines = [*QUICKSTART, *overrides, "paths.output=nowhere"]
+    with pytest.raises(BadInput) as caught:
+        check_jobs(loader_of(CONFIGS), "train", lines, sweep=False)
+        cfg = compose(loader_of(CONFIGS), "train", lines)
+        with parts(cfg) as (_, policy, _data):
+            go_on(cfg, policy.algorithm.control)
+    assert not Path("nowhere").exists()
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+@pytest.mark.parametrize(
+    "override, sentence",
+    [
+        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, countdown, gsm8k or reasoning_gym;"),
+        ("sampler=vlm", "sampler=vlm does not exist: sampler can be scripted, transformers or vllm; did you mean vllm?"),
+        ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
+        ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),
+        ("policy.optimisation.lr=1", "policy.optimisation.lr does not exist: policy has the keys "),
+        ("rollout.group=7", "rollout.size=256 is not a multiple of rollout.group=7; the nearest that fit are 252 and 259"),
+        ("policy.optimization.micro_batch=48", "micro_batch=48 does not divide mini_batch=64; take a divisor of it"),
+        ("policy.optimization.mini_batch=192", "mini_batch=192 does not divide rollout.size=256; take a divisor of it"),
+        ("rollout.decoding.temperature=0", "temperature=0 is not above 0"),
+        ("rollout.decoding.temperature=-1", "temperature=-1 is not above 0"),
+        ("rollout.decoding.top_p=0.9", "rollout.decoding.top_p=0.9 truncates sampling, and the importance ratio is of "),
+        ("rollout.decoding.top_k=20", "rollout.decoding.top_k=20 truncates sampling, "),
+        ("rollout.decoding.min_p=0.1", "rollout.decoding.min_p=0.1 truncates sampling, "),
+        ("rollout.judging.count=8", "pass@16 needs rollout.judging.count=8 to be at least 16"),
+        ("sampler.max_model_len=40", "it does not fit sampler.max_model_len=40; raise that to "),
+        ("sampler.max_model_len=512", "sampler.max_model_len=512 is more than the 256 tokens that the model reads"),
+        ("rollout.chat=true", "has no chat template; take chat=false"),
+        ("policy.model.path=./nowhere", "policy.model.path: path=./nowhere is not a model folder, nor "),
+        ("policy.model.path=no/where", "policy.model.path: path=no/where is not a model folder, nor a model that the hub"),
+        ("trainer=ddp_cpu trainer.devices=3", "32 groups, which 3 ranks cannot share equally; take a size that is "),
+        ("trainer=ddp_cpu policy.optimization={mini_batch:1,micro_batch:1}", "mini_batch=1 is not a multiple of the 2 ranks"),
+        ("ckpt_path=nowhere.ckpt", "ckpt_path=nowhere.ckpt does not exist; its folder has no checkpoint"),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_is_refused(override: str, sentence: str):
+    assert sentence in refusal(*override.split())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("wandb") is not None, reason="wandb is installed")
+def test_a_logger_that_is_not_installed_is_named():
+    assert "wandb" in refusal("logger=wandb")
+
+
+@pytest.mark.parametrize(
+    "lines, sentence",
+    [
+        ([{"question": "1+1?"}], "line 1 of task.train={path} lacks answer; its columns are question"),
+        ([{"question": "1+1?", "answer": "two"}], "an answer that ends in 'two', where #### and a number must stand"),
+        ([], "task.train={path} is empty; it must hold at least one problem"),
+    ],
+)
+def test_data_that_cannot_be_learnt_from_is_refused(tmp_path: Path, lines: list[dict[str, str]], sentence: str):
+    path = tmp_path / "problems.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert sentence.format(path=path) in refusal("task=gsm8k", f"task.train={path}", f"task.test={path}")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(inside) -> Path:
+    return inside(train, "rollout.steps=1", "rollout.size=16") / "checkpoints" / "last.ckpt"
+
+
+def test_a_checkpoint_that_is_cut_off_or_foreign_is_refused(checkpoint: Path, tmp_path: Path):
+    path = tmp_path / "last.ckpt"
+    path.write_bytes(checkpoint.read_bytes()[:-1000])
+    assert refusal(f"ckpt_path={path}").startswith(f"ckpt_path={path} cannot be read and may be cut off: ")
+    path.write_bytes(b"")
+    assert refusal(f"ckpt_path={path}").startswith(f"ckpt_path={path} cannot be read and may be cut off: ")
+    torch.save({"state_dict": {}}, path)
+    assert refusal(f"ckpt_path={path}") == f"ckpt_path={path} was not written by isentropic.train"
+
+
+def test_a_checkpoint_of_another_model_controller_or_of_a_finished_run_is_refused(checkpoint: Path, tiny_model: str):
+    given = f"ckpt_path={checkpoint}"
+    assert refusal(given, f"policy.model.path={tiny_model}") == (
+        f"{given} is of another model than policy.model.path={tiny_model}: hidden_size 128 instead of 64"
+    )
+    assert refusal(given, "algorithm=grpo").startswith(
+        "ckpt_path: The checkpoint's controller remembers ['open', 'strength'] but Constant remembers []; resume with"
+    )
+    assert refusal(given, "rollout.steps=1").startswith(f"{given} has learnt from 1 rollouts, and rollout.steps=1 asks")
+
+
+def test_a_full_disk_is_one_sentence(inside):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    try:
+        with pytest.raises(BadInput, match=r"^the checkpoint of rollout 1 could not be written .* there is none yet; free"):
+            inside(train, "rollout.steps=1", "rollout.size=16")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("arguments", [["task=nothing"], ["ckpt_path=nowhere.ckpt", "hydra.run.dir=run"]])
+def test_the_command_says_so_and_leaves_nothing(command, tmp_path, monkeypatch, arguments: list[str]):
+    result = command("train", *arguments, f"paths.logs={tmp_path}/logs")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

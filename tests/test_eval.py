@@ -1,0 +1,34 @@
+"""Checkpoints judged alone score as they did in their run."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from isentropic.eval import evaluate
+
+
+def judged(run: Path, step: int) -> dict[str, float]:
+    with (run / "metrics.csv").open() as file:
+        (row,) = (row for row in csv.DictReader(file) if row["step"] == str(step) and row["eval/avg@8"])
+    return {k.removeprefix("eval/"): float(v) for k, v in row.items() if k.startswith("eval/")}
+
+
+def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(command, quickstart, tmp_path):
+    run, _ = quickstart
+    path = run / "checkpoints" / "last.ckpt"
+    result = command("eval", "algorithm=grpo", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/eval")
+    assert result.returncode == 0, result.stderr
+    scores = json.loads((tmp_path / "eval" / "scores.json").read_text())
+    assert scores.pop("checkpoint") == str(path)
+    assert scores == pytest.approx(judged(run, 2))
+    assert {"avg@8", "avg@8_low", "avg@8_high", "pass@16", "pass@16_low", "pass@16_high"} == set(scores)
+    assert '"pass@16"' in result.stdout
+
+
+def test_without_a_checkpoint_the_base_model_is_judged(inside, quickstart):
+    folder = inside(evaluate, "ckpt_path=null", "sampler=vllm")
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores.pop("checkpoint") is None
+    assert scores == pytest.approx(judged(quickstart[0], 0))
