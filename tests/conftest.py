@@ -212,8 +212,8 @@ def inside(tmp_path_factory) -> Callable[..., Path]:
     from isentropic.compose import compose, loader_of
     from isentropic.entry import CONFIGS
 
-    def run(function: Callable[..., object], *overrides: str) -> Path:
-        folder = tmp_path_factory.mktemp("run")
+    def run(function: Callable[..., object], *overrides: str, folder: Path | None = None) -> Path:
+        folder = folder or tmp_path_factory.mktemp("run")
         name = "eval" if "eval" in function.__name__ else "train"
         cfg = compose(loader_of(CONFIGS), name, [*SMALL, "sampler=transformers", *overrides, f"paths.output={folder}"])
         threads = torch.get_num_threads()
@@ -225,3 +225,11 @@ def inside(tmp_path_factory) -> Callable[..., Path]:
         return folder
 
     return run
+
+
+@pytest.fixture(scope="session")
+def short(inside) -> Path:
+    """Folder of a run of one small rollout."""
+    from isentropic.train import train
+
+    return inside(train, "rollout.steps=1", "rollout.size=16")

@@ -80,9 +80,9 @@ def test_data_that_cannot_be_learnt_from_is_refused(tmp_path: Path, lines: list[
     assert sentence.format(path=path) in refusal("task=gsm8k", f"task.train={path}", f"task.test={path}")
 
 
-@pytest.fixture(scope="module")
-def checkpoint(inside) -> Path:
-    return inside(train, "rollout.steps=1", "rollout.size=16") / "checkpoints" / "last.ckpt"
+@pytest.fixture
+def checkpoint(short: Path) -> Path:
+    return short / "checkpoints" / "last.ckpt"
 
 
 def test_a_checkpoint_that_is_cut_off_or_foreign_is_refused(checkpoint: Path, tmp_path: Path):

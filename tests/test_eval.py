@@ -27,8 +27,8 @@ def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(command, quickstart
     assert '"pass@16"' in result.stdout
 
 
-def test_without_a_checkpoint_the_base_model_is_judged(inside, quickstart):
-    folder = inside(evaluate, "ckpt_path=null", "sampler=vllm")
+def test_without_a_checkpoint_the_base_model_is_judged(inside, short):
+    folder = inside(evaluate, "ckpt_path=null")
     scores = json.loads((folder / "scores.json").read_text())
     assert scores.pop("checkpoint") is None
-    assert scores == pytest.approx(judged(quickstart[0], 0))
+    assert scores == pytest.approx(judged(short, 0))

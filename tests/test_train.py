@@ -113,6 +113,15 @@ def test_samples_say_what_each_token_was_worth(quickstart):
         assert all(math.isfinite(x) and x <= 0 for x in line["logp"])
 
 
+def test_a_run_in_the_folder_of_another_keeps_its_metrics(inside, capsys):
+    folder = inside(train, "rollout.steps=1", "rollout.size=16")
+    before = (folder / "metrics.csv").read_text()
+    inside(train, "rollout.size=16", f"ckpt_path={folder}/checkpoints/last.ckpt", folder=folder)
+    assert (folder / "metrics.1.csv").read_text() == before
+    assert list(rows(folder)) == [2]
+    assert "kept in" in capsys.readouterr().out
+
+
 def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):
     half = inside(train, *METHOD, "rollout.steps=2")
     rest = inside(train, *METHOD, f"ckpt_path={half}/checkpoints/last.ckpt")

@@ -2,12 +2,14 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.build import BadInput, bad_input, build
-from isentropic.entry import CONFIGS, main, quiet
+from isentropic.entry import CONFIGS, main, quiet, rank
 
 if TYPE_CHECKING:
     from lightning import Trainer
@@ -24,6 +26,8 @@ def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
     with parts(cfg) as (trainer, policy, data):
         go_on(cfg, policy.algorithm.control)
+        if rank() == 0:
+            set_aside(Path(cfg.paths.output) / "metrics.csv")
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
         except OSError as error:
@@ -93,6 +97,14 @@ def go_on(cfg: DictConfig, control: "Controller") -> None:
                     f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
                     f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"
                 )
+
+
+def set_aside(metrics: Path) -> None:
+    """Those of an earlier run in the same folder, which the logger would delete."""
+    if metrics.exists():
+        kept = next(p for p in (metrics.with_name(f"metrics.{i}.csv") for i in count(1)) if not p.exists())
+        metrics.rename(kept)
+        print(f"the metrics of the earlier run in this folder are kept in {kept}", flush=True)
 
 
 def fall_back(cfg: DictConfig) -> None:
