@@ -160,7 +160,16 @@ def parts(tiny_model):
 
 ROOT = Path(__file__).parents[1]
 # what launchers leave behind would make a test one rank of something
-FOREIGN = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "HYDRA_FULL_ERROR"}
+FOREIGN = {
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "SLURM_PROCID",
+    "HYDRA_FULL_ERROR",
+}
 SMALL = [
     "experiment=quickstart",
     "rollout.size=32",

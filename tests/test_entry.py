@@ -150,3 +150,23 @@ def test_the_environment_file_gives_what_the_shell_does_not(project: Path, monke
     monkeypatch.delenv("ISENTROPIC_A")
     entry.read_environment()
     assert (os.environ["ISENTROPIC_A"], os.environ["ISENTROPIC_B"]) == ("one", "three")
+
+
+def test_ctrl_c_is_no_traceback_and_takes_back_a_folder_without_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    from isentropic.entry import one_sentence
+
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").touch()
+    with pytest.raises(SystemExit) as caught, one_sentence(folder):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            sys.exit(1)  # as libraries do
+    assert caught.value.code == 130 and not folder.exists()
+    assert capsys.readouterr().err == "stopped\n"
+    with pytest.raises(SystemExit) as caught, one_sentence():
+        sys.exit(3)
+    assert caught.value.code == 3

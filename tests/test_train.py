@@ -13,7 +13,7 @@ import yaml
 
 from isentropic.train import train
 
-# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, groups that are asked anew.
+# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, groups asked anew.
 METHOD = [
     "algorithm=stare_adaptive",
     "algorithm.control.target=0.3",
@@ -28,7 +28,8 @@ METRICS = {
     "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
     "eval/pass@16_high", "eval/pass@16_low", "policy/entropy", "policy/grad_norm", "policy/loss", "policy/skipped",
-    "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash", "rollout/filled", "rollout/length",
+    "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
+    "rollout/filled", "rollout/length",
     "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
     "sampler/canary_gap", "sampler/logp_gap", "sampler/logp_gap_max", "step", "throughput/sample_seconds",
     "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
@@ -82,7 +83,14 @@ def whole(inside) -> Path:
 def test_a_run_leaves_what_it_is_documented_to_leave(quickstart):
     folder, result = quickstart
     left = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert left >= {"config.yaml", "config_sources.txt", "metrics.csv", "samples.jsonl", "curves.png", "checkpoints/last.ckpt"}
+    assert left >= {
+        "config.yaml",
+        "config_sources.txt",
+        "metrics.csv",
+        "samples.jsonl",
+        "curves.png",
+        "checkpoints/last.ckpt",
+    }
     assert yaml.safe_load((folder / "config.yaml").read_text())["rollout"]["steps"] == 2
     assert "rollout.steps = 2" in (folder / "config_sources.txt").read_text()
     with (folder / "metrics.csv").open() as file:
@@ -170,9 +178,7 @@ def test_two_ranks_with_an_engine_each_learn_what_one_learns(command, quickstart
     result = command("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run")
     assert result.returncode == 0, result.stderr
     assert_same(leaves(rows(tmp_path / "run")), leaves(rows(quickstart[0])), 1e-4)
-    assert_same(
-        rows(tmp_path / "run", "eval/avg@8")[2], rows(quickstart[0], "eval/avg@8")[2], 1e-6
-    )
+    assert_same(rows(tmp_path / "run", "eval/avg@8")[2], rows(quickstart[0], "eval/avg@8")[2], 1e-6)
 
 
 def test_loggers_and_debugging_settings_leave_their_files(inside):

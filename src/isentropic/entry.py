@@ -99,7 +99,13 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
             raise
         print(f"error: {error}", file=sys.stderr, flush=True)
         raise SystemExit(1) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as error:
+        stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+        if not stopped:  # Lightning makes an exit code of 1 out of CTRL-C
+            raise
+        if folder is not None:
+            _take_back(folder)
+        print("stopped", file=sys.stderr, flush=True)
         raise SystemExit(130) from None
 
 

@@ -38,7 +38,7 @@ def train(cfg: DictConfig) -> float | None:
 
 
 @contextmanager
-def parts(cfg: DictConfig) -> "Iterator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
+def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
     """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
     from lightning import seed_everything
 
@@ -80,12 +80,14 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         policy.optimization.check_ranks(trainer.world_size)
         for score in scores.values():
             if score.k > data.judging.count:
-                raise ValueError(f"{score.name} needs rollout.judging.count={data.judging.count} to be at least {score.k}")
+                raise ValueError(
+                    f"{score.name} needs rollout.judging.count={data.judging.count} to be at least {score.k}"
+                )
     return trainer, policy, data
 
 
 def go_on(cfg: DictConfig, control: "Controller") -> None:
-    """Can training go on from the checkpoint? Raises BadInput for another controller's, and where nothing is left to do."""
+    """Raises BadInput for a checkpoint of another controller, and for one that has learnt all that is asked for."""
     from isentropic.policy.checkpoints import check
 
     if cfg.ckpt_path:

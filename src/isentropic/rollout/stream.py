@@ -65,7 +65,7 @@ class RolloutStream:
         return rollout if len(rollout.tokens) or fallback is None else fallback
 
     def round(self, start: int) -> tuple[RolloutBatch, list[Status]]:
-        """This rank's share of the prompts from `start` on, dealt out in turn: mini-batches hold what one rank's would."""
+        """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
         ids = range(start + rank(), start + self.prompts, world_size())
         problems = [self.problems[place(i, len(self.problems), self.seed)] for i in ids]
         return self.ask(problems, ids, self.group, self.decoding, draw="train")
