@@ -26,9 +26,7 @@ def test_a_part_that_acts_now_and_then_is_left_alone(said):
 def test_a_rule_that_never_fires_is_told_after_its_patience(said):
     quiet = lambda step: {"credit/stapo": 0.0, "control/up": 1.0}  # noqa: E731
     assert said(quiet, patience=9) == []
-    assert said(quiet, patience=8) == [
-        "The credit rule stapo has changed no token in 8 rollouts; check its settings."
-    ]
+    assert said(quiet, patience=8) == ["The credit rule stapo has changed no token in 8 rollouts; check its settings."]
 
 
 def test_a_rule_behind_a_closed_gate_names_the_gate(said):

@@ -58,5 +58,3 @@ def test_batches_join_at_the_width_of_the_widest():
     assert made.mask.sum(-1).tolist() == [1, 3]
     assert [isnan(x) for x in made.sampler_logp[0].tolist()] == [True, True, False, True, True]
     assert made.reward.dtype == torch.float32 and len(made.correct) == 2
-
-

@@ -78,9 +78,7 @@ def gap(sampler, model, prompts, reference, temperature=1.0, seeds=SEEDS):
         abs(ours - theirs)
         for prompt, group in zip(prompts, groups, strict=True)
         for completion in group
-        for ours, theirs in zip(
-            completion.logp, reference(model, prompt, completion.tokens, temperature), strict=True
-        )
+        for ours, theirs in zip(completion.logp, reference(model, prompt, completion.tokens, temperature), strict=True)
     )
 
 

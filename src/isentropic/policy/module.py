@@ -106,9 +106,7 @@ class PolicyModule(LightningModule):
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)
 
-    def update(
-        self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
-    ) -> tuple[Credit, Metrics]:
+    def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> tuple[Credit, Metrics]:
         """One optimizer step, whatever the number of micro-batches."""
         current = self.reread and not first and bool(self.algorithm.credit)
         now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy)
