@@ -33,3 +33,8 @@ def test_an_evaluation_has_its_place_by_the_rollouts_before_it():
 def test_the_middle_is_the_middle():
     assert thirds([5.0]) == [5, 5, 5]
     assert thirds([float(i) for i in range(30)]) == [1, 14, 28]
+
+
+def test_the_precision_of_what_learns_is_said(run, capsys):
+    run([Summary()], steps=1)
+    assert "weights and optimizer state in float32" in capsys.readouterr().out

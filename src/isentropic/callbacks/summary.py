@@ -22,6 +22,10 @@ class Summary(Callback):
         self.rollouts: list[dict[str, float]] = []
         self.evaluations: list[tuple[int, dict[str, float]]] = []
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            print(what_learns(pl_module), flush=True)
+
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
@@ -49,6 +53,13 @@ class Summary(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.rollouts, self.evaluations = state_dict["rollouts"], state_dict["evaluations"]
+
+
+def what_learns(module: Any) -> str:
+    """In which precision weights are kept and stepped decides what a learning rate means."""
+    sizes = [(p.numel(), str(p.dtype).removeprefix("torch.")) for p in module.parameters()]
+    kept = " and ".join(sorted({dtype for _, dtype in sizes}))
+    return f"policy: {sum(n for n, _ in sizes) / 1e6:,.2f} M parameters; weights and optimizer state in {kept}"
 
 
 def table(rollouts: list[dict[str, float]], evaluations: list[tuple[int, dict[str, float]]], folder: str) -> Table:
