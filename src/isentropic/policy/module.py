@@ -21,7 +21,7 @@ from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.batches import MicroBatch, micro_batches
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
-from isentropic.tensors import average, masked_mean, totals, world_size
+from isentropic.tensors import average, masked_mean, totals
 from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
 
@@ -47,7 +47,7 @@ class PolicyModule(LightningModule):
             )
         self.algorithm, self.evaluation = algorithm, evaluation
         self.model, self.optimization = model, optimization
-        self.updates = size // optimization.mini_batch
+        self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.rollouts = 0  # rollout batches learnt from
@@ -56,7 +56,7 @@ class PolicyModule(LightningModule):
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
-            self.optimization.check_ranks(world_size())
+            self.optimization.check(self.trainer)
             self.policy = LanguageModel(self.model)
             if isinstance(self.trainer.strategy, ModelParallelStrategy):
                 self.policy.shard(cast(DeviceMesh, self.device_mesh)["data_parallel"])
