@@ -169,7 +169,12 @@ class WidestLogits(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
         for tensor in result if isinstance(result, (tuple, list)) else [result]:
-            if isinstance(tensor, torch.Tensor) and tensor.dim() > 1 and tensor.shape[-1] == 24 and tensor.shape[0] != 64:
+            if (
+                isinstance(tensor, torch.Tensor)
+                and tensor.dim() > 1
+                and tensor.shape[-1] == 24
+                and tensor.shape[0] != 64
+            ):
                 self.rows = max(self.rows, tensor.numel() // 24)
         return result
 
@@ -187,3 +192,21 @@ def test_logits_exist_for_one_chunk_at_most_in_a_whole_training_step(policy, fit
     module.training_step = watched
     fit(module, [rollout])
     assert 0 < widest.rows <= module.model.chunk
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_an_update_has_the_entropy_computed_only_where_a_penalty_reads_it(policy, fit, rollout, paid):
+    from isentropic.algorithm.penalty.entropy_bonus import EntropyBonus
+
+    module, seen = policy(), []
+    object.__setattr__(module.algorithm, "penalty", {"entropy_bonus": EntropyBonus(0.1)} if paid else {})
+    loss = type(module.algorithm).loss
+
+    def watch(algorithm, now, batch, credit, drive, totals):
+        seen.append(now.entropy[credit.mask])
+        return loss(algorithm, now, batch, credit, drive, totals)
+
+    object.__setattr__(module.algorithm, "loss", watch.__get__(module.algorithm))
+    metrics = fit(module, [rollout])
+    assert seen[0].isfinite().all() == seen[0].requires_grad == paid
+    assert metrics["policy/skipped"] == 0 and metrics["policy/entropy"] > 0

@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from isentropic.policy.checkpoints import shape
-from isentropic.policy.logprobs import token_stats
+from isentropic.policy.logprobs import Entropy, token_stats
 from isentropic.types import Ids, Mask, PerToken
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -56,7 +56,7 @@ class LanguageModel(nn.Module):
         self.lm.train()
 
     def forward(
-        self, tokens: Ids, mask: Mask, width: int, temperature: float, entropy_gradient: bool = False
+        self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Entropy = "value"
     ) -> tuple[PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
 
@@ -66,7 +66,7 @@ class LanguageModel(nn.Module):
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):
             body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
             hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
-            return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, entropy_gradient)
+            return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, wanted)
 
     def shard(self, mesh: DeviceMesh) -> None:
         """FSDP2: each decoder layer, then what is left, in which a tied head and its embedding stay one parameter."""
