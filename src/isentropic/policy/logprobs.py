@@ -26,7 +26,8 @@ def token_stats(
     """Log-prob and entropy in nats, fp32, of logits / temperature at the masked tokens; zero elsewhere.
 
     `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1. No tensor of
-    [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again. An entropy that is not wanted is NaN.
+    [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
+    An entropy that is not wanted is NaN.
     """
     chosen = mask[:, 1 : hidden.shape[1] + 1]
     row, column = chosen.nonzero(as_tuple=True)
