@@ -77,7 +77,13 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
-        policy.optimization.check_ranks(trainer.world_size)
+        policy.optimization.check(trainer)
+        for name, ours, theirs in (
+            ("size", policy.size, data.size),
+            ("decoding.temperature", policy.temperature, data.decoding.temperature),
+        ):
+            if ours != theirs:
+                raise ValueError(f"policy.{name.split('.')[-1]}={ours} is not rollout.{name}={theirs}; leave it out")
         for score in scores.values():
             if score.k > data.judging.count:
                 raise ValueError(

@@ -64,7 +64,7 @@ class TokenStats(Rows):
     """What the policy thinks of each token now."""
 
     logp: PerToken
-    entropy: PerToken  # nats, of the full vocabulary at the sampling temperature
+    entropy: PerToken  # nats, of the full vocabulary at the sampling temperature; NaN where only a penalty would pay
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 import pytest
 
 from isentropic.callbacks.idle import Idle, activity
+from isentropic.callbacks.sampler import SamplerCallback
 
 
 @pytest.fixture
@@ -13,9 +14,18 @@ def said(run, tiny, capsys):
     return listen
 
 
-def test_clipping_with_one_update_per_rollout_is_told_once_for_each_side(said):
+def test_clipping_with_one_update_per_rollout_is_told_at_the_start(parts, tmp_path, capsys):
+    for mini_batch, warned in ((16, True), (8, False)):
+        module, data = parts.learner(mini_batch=mini_batch), parts.rollouts(parts.scripted(parts.some_right))
+        trainer = parts.trainer(tmp_path, [SamplerCallback(1e-3, 8), Idle(patience=4)])
+        trainer.fit(module, data)
+        assert capsys.readouterr().err.count("warning: Clipping cannot act: with one optimizer step") == warned
+        assert mini_batch == 8 or float(trainer.callback_metrics["clipping/clipped_high"]) == 0
+
+
+def test_clipping_that_never_acts_is_told_once_for_each_side(said):
     told = said(lambda step: {"clipping/clipped_low": 0.0, "clipping/clipped_high": 0.0})
-    assert len(told) == 2 and all("one optimizer step per rollout" in text for text in told)
+    assert len(told) == 2 and all("has stopped no token in 3 rollouts" in text for text in told)
     assert "low side" in told[0] and "high side" in told[1]
 
 

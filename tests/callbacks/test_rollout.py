@@ -1,10 +1,12 @@
 from csv import DictReader
+from math import isfinite
 
 import pytest
 
 from isentropic.callbacks.rollout import RolloutReport
 from isentropic.callbacks.sampler import SamplerCallback
 from isentropic.rollout.curation.informative import Informative
+from isentropic.rollout.curation.overlong import Overlong
 
 
 def train(parts, folder, answer, **settings):
@@ -46,3 +48,15 @@ def test_a_rollout_that_could_not_be_filled_is_said(parts, tmp_path, capsys):
 def test_a_full_rollout_is_not_worth_a_word(parts, tmp_path, capsys):
     train(parts, tmp_path, parts.some_right)
     assert "groups wanted" not in capsys.readouterr().out
+
+
+def test_answers_that_are_all_cut_off_teach_nothing_and_leave_finite_metrics(parts, tmp_path):
+    curation = {"informative": Informative(), "overlong": Overlong(max_length=6, buffer=3)}
+    for settings in ({}, {"curation": curation}):
+        module, data = parts.learner(mini_batch=8), parts.rollouts(parts.scripted(lambda _: [[*"++++++"]]), **settings)
+        parts.trainer(tmp_path, [RolloutReport(), SamplerCallback(1e-3, 8)]).fit(module, data)
+        rows = list(DictReader((tmp_path / "metrics.csv").open()))
+        assert len(rows) == 3
+        for row in rows:
+            assert all(isfinite(float(value)) for value in row.values())
+            assert float(row["rollout/truncated"]) == 1 and float(row["policy/grad_norm"]) == 0

@@ -18,13 +18,35 @@ def absolute(tmp_path_factory):
 
 @pytest.mark.parametrize("pads", [0, 3, 17])
 def test_padding_with_garbage_changes_nothing_even_for_learned_positions(absolute, pads):
-    model = LanguageModel(ModelSettings(absolute, "float32", 8, False)).eval()
+    model = LanguageModel(ModelSettings(absolute, "float32", 8, False))
     tokens, mask = torch.randint(24, (2, 12)), torch.arange(12).expand(2, 12) > 4
     plain, _ = model(tokens, mask, 12, 1.0)
     garbage = torch.randint(24, (2, pads))
     padded, _ = model(torch.cat([tokens, garbage], 1), torch.cat([mask, garbage > 99], 1), 12 + pads, 1.0)
     torch.testing.assert_close(padded[:, :12], plain, atol=1e-6, rtol=1e-5)
     assert (padded[:, 12:] == 0).all()
+
+
+def test_a_model_made_with_dropout_reads_a_token_twice_alike(absolute):
+    model = LanguageModel(ModelSettings(absolute, "float32", 8, False)).train()
+    tokens, mask = torch.randint(24, (2, 12)), torch.arange(12).expand(2, 12) > 4
+    first, again = (model(tokens, mask, 12, 1.0)[0] for _ in range(2))
+    assert torch.equal(first, again)
+
+
+def test_weights_saved_in_bf16_are_kept_in_fp32_so_that_a_small_learning_rate_moves_them(tiny_model, tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.bfloat16).save_pretrained(tmp_path)
+    assert AutoModelForCausalLM.from_pretrained(tmp_path).dtype == torch.bfloat16  # what asking for nothing gives
+    model = LanguageModel(ModelSettings(str(tmp_path), "float32", 8, False))
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+    model(torch.randint(24, (3, 11)), torch.arange(11).expand(3, 11) > 2, 11, 1.0)[0].sum().backward()
+    optimizer.step()
+    after = [p.detach() for p in model.parameters()]
+    moved = sum(int((a != b).sum()) for a, b in zip(before, after, strict=True))
+    assert moved > 0.9 * sum(b.numel() for b in before)
 
 
 def test_it_agrees_with_the_whole_logits_of_transformers(tiny_model):

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 def weights(module):
@@ -128,3 +129,84 @@ def test_sizes_that_do_not_divide_are_refused(policy):
         policy(micro_batch=3)
     with pytest.raises(ValueError, match="mini_batch=6 does not divide"):
         policy(mini_batch=6, micro_batch=2)
+
+
+class WithoutTruncated:
+    def __call__(self, credit, now, batch, drive):
+        return credit.drop(batch.truncated[:, None] & credit.mask)
+
+
+def with_rules(module, **rules):
+    object.__setattr__(module.algorithm, "credit", rules)
+    return module
+
+
+@pytest.mark.parametrize("micro_batch", [2, 8])
+def test_dropped_tokens_leave_the_numerator_and_the_denominator(policy, fit, rollout, micro_batch):
+    cut = torch.arange(8) % 4 > 1
+    gone = replace(rollout, mask=rollout.mask & ~cut[:, None])
+    expected, _ = gradient_of(with_rules(policy()), fit, gone)
+    dropping = with_rules(policy(micro_batch=micro_batch), truncated=WithoutTruncated())
+    gradient, metrics = gradient_of(dropping, fit, replace(rollout, truncated=cut))
+    assert expected.abs().max() > 1e-3
+    torch.testing.assert_close(gradient, expected, atol=1e-6, rtol=0)
+    share = (rollout.mask & cut[:, None]).sum() / rollout.mask.sum()
+    assert metrics["credit/truncated"] == pytest.approx(float(share))
+
+
+def test_where_every_token_is_dropped_the_step_is_nothing_and_finite(policy, fit, rollout):
+    module = with_rules(policy(micro_batch=2), truncated=WithoutTruncated())
+    gradient, metrics = gradient_of(module, fit, replace(rollout, truncated=torch.ones(8, dtype=torch.bool)))
+    assert gradient.abs().max() == 0 and metrics["policy/loss"] == 0 and metrics["credit/truncated"] == 1
+    assert torch.tensor(list(metrics.values())).isfinite().all()
+
+
+class WidestLogits(TorchDispatchMode):
+    """The most rows that any tensor over the vocabulary of the tiny model has, but for its head and embedding."""
+
+    rows = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if (
+                isinstance(tensor, torch.Tensor)
+                and tensor.dim() > 1
+                and tensor.shape[-1] == 24
+                and tensor.shape[0] != 64
+            ):
+                self.rows = max(self.rows, tensor.numel() // 24)
+        return result
+
+
+def test_logits_exist_for_one_chunk_at_most_in_a_whole_training_step(policy, fit, rollout):
+    module = policy()
+    assert rollout.mask.sum() > 3 * module.model.chunk
+    train = module.training_step
+    widest = WidestLogits()
+
+    def watched(*arguments):
+        with widest:
+            return train(*arguments)
+
+    module.training_step = watched
+    fit(module, [rollout])
+    assert 0 < widest.rows <= module.model.chunk
+
+
+@pytest.mark.parametrize("paid", [False, True])
+def test_an_update_has_the_entropy_computed_only_where_a_penalty_reads_it(policy, fit, rollout, paid):
+    from isentropic.algorithm.penalty.entropy_bonus import EntropyBonus
+
+    module, seen = policy(), []
+    object.__setattr__(module.algorithm, "penalty", {"entropy_bonus": EntropyBonus(0.1)} if paid else {})
+    loss = type(module.algorithm).loss
+
+    def watch(algorithm, now, batch, credit, drive, totals):
+        seen.append(now.entropy[credit.mask])
+        return loss(algorithm, now, batch, credit, drive, totals)
+
+    object.__setattr__(module.algorithm, "loss", watch.__get__(module.algorithm))
+    metrics = fit(module, [rollout])
+    assert seen[0].isfinite().all() == seen[0].requires_grad == paid
+    assert metrics["policy/skipped"] == 0 and metrics["policy/entropy"] > 0

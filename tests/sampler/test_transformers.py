@@ -74,6 +74,31 @@ def test_log_probs_are_of_the_scaled_distribution(sampler, policy, reference, te
             assert completion.logp == pytest.approx(reference(policy, prompt, completion.tokens, temperature), abs=1e-4)
 
 
+@pytest.fixture(scope="module")
+def absolute(tmp_path_factory):
+    """A model that knows where a token stands by a learned absolute position."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("gpt2")
+    config = GPT2Config(
+        vocab_size=24, n_positions=64, n_embd=32, n_layer=2, n_head=2, bos_token_id=1, eos_token_id=1,
+        initializer_range=0.2,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        GPT2LMHeadModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+def test_padding_on_the_left_changes_nothing_even_for_learned_positions(absolute, reference):
+    sampler = TransformersSampler(absolute, dtype="float32", device="cpu", max_model_len=64, max_num_seqs=256)
+    sampler.start()
+    policy = AutoModelForCausalLM.from_pretrained(absolute, dtype=torch.float32).requires_grad_(False).eval()
+    for prompt, group in zip(PROMPTS, sampler.sample(PROMPTS, 2, SEEDS, DECODING), strict=True):  # 1 to 22 tokens
+        for completion in group:
+            assert completion.logp == pytest.approx(reference(policy, prompt, completion.tokens, 1.0), abs=1e-4)
+
+
 def test_a_completion_does_not_depend_on_what_is_decoded_beside_it(sampler):
     together = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
     alone = [sampler.sample([p], 1, [s + 3], DECODING)[0][0] for p, s in zip(PROMPTS, SEEDS, strict=True)]

@@ -7,6 +7,10 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
+ONE_UPDATE = (
+    "Clipping cannot act: with one optimizer step per rollout the ratio is 1; for several, take a"
+    " policy.optimization.mini_batch below rollout.size, or do not compare clip ranges."
+)
 DRIVE = ("control/up", "control/down")
 
 
@@ -20,6 +24,12 @@ class Idle(Callback):
         self.patience = patience
         self.still: Counter[str] = Counter()  # rollouts in a row without a deed
         self.told: set[str] = set()
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if vars(pl_module).get("updates") == 1:
+            self.told.update(CLIPPING)
+            if trainer.is_global_zero:
+                print(f"warning: {ONE_UPDATE}", file=sys.stderr, flush=True)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -42,8 +52,8 @@ class Idle(Callback):
         if part in CLIPPING:
             side = part.removeprefix("clipping/clipped_")
             return (
-                f"Clipping on the {side} side has stopped no token in {self.patience} rollouts; with one optimizer step"
-                " per rollout the ratio is 1 and clipping cannot act: use several, or do not compare clip ranges."
+                f"Clipping on the {side} side has stopped no token in {self.patience} rollouts: the policy moves too"
+                " little between the updates of a rollout; do not compare clip ranges."
             )
         why = ", because the entropy controller asks for nothing." if self.still["control"] else "; check its settings."
         return f"The credit rule {part.removeprefix('credit/')} has changed no token in {self.patience} rollouts{why}"

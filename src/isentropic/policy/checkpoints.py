@@ -30,7 +30,7 @@ def check(checkpoint: str, model: str) -> dict[str, Any]:
     except (RuntimeError, EOFError, UnpicklingError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"ckpt_path={checkpoint} cannot be read and may be cut off: {reason}") from error
-    if "isentropic" not in content:
+    if not isinstance(content, dict) or "isentropic" not in content:
         raise ValueError(f"ckpt_path={checkpoint} was not written by isentropic.train")
     theirs, ours = content["isentropic"]["model"], shape(AutoConfig.from_pretrained(model))
     if theirs != ours:

@@ -1,5 +1,7 @@
 """Hidden states to the log-prob and entropy of each chosen token. The shift of logits to tokens exists only here."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -9,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from isentropic.types import Ids, Mask, PerToken
 
 Values = Float[Tensor, " N"]
+Entropy = Literal["none", "value", "gradient"]  # what is made of it costs half as much again as the log-probs
 
 
 def token_stats(
@@ -18,19 +21,20 @@ def token_stats(
     mask: Mask,
     temperature: float,
     chunk: int,
-    entropy_gradient: bool,
+    wanted: Entropy,
 ) -> tuple[PerToken, PerToken]:
     """Log-prob and entropy in nats, fp32, of logits / temperature at the masked tokens; zero elsewhere.
 
     `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1. No tensor of
     [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
+    An entropy that is not wanted is NaN.
     """
     chosen = mask[:, 1 : hidden.shape[1] + 1]
     row, column = chosen.nonzero(as_tuple=True)
     states, targets = hidden[row, column], tokens[row, column + 1]
     weights = (head.weight, head.bias)
     parts = [
-        _stats_again_in_backward(part, *weights, target, temperature, entropy_gradient)
+        _stats_again_in_backward(part, *weights, target, temperature, wanted)
         for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
     ]
     logp, entropy = (torch.cat(values) for values in zip(*parts, strict=True))
@@ -44,9 +48,9 @@ def _stats_again_in_backward(
     bias: Float[Tensor, " V"] | None,
     targets: Int[Tensor, " N"],
     temperature: float,
-    entropy_gradient: bool,
+    wanted: Entropy,
 ) -> tuple[Values, Values]:
-    arguments = (states, weight, bias, targets, temperature, entropy_gradient)
+    arguments = (states, weight, bias, targets, temperature, wanted)
     if torch.is_grad_enabled():
         return checkpoint(logits_stats, *arguments, use_reentrant=False)
     return logits_stats(*arguments)
@@ -58,11 +62,13 @@ def logits_stats(
     bias: Float[Tensor, " V"] | None,
     targets: Int[Tensor, " N"],
     temperature: float,
-    entropy_gradient: bool,
+    wanted: Entropy,
 ) -> tuple[Values, Values]:
     log_probs = (linear(states, weight, bias).float() / temperature).log_softmax(-1)
     logp = log_probs.gather(-1, targets[:, None])[:, 0]
-    return logp, entropy(log_probs if entropy_gradient else log_probs.detach())
+    if wanted == "none":
+        return logp, torch.full_like(logp, torch.nan)
+    return logp, entropy(log_probs if wanted == "gradient" else log_probs.detach())
 
 
 def entropy(log_probs: Float[Tensor, "N V"]) -> Values:

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from isentropic.policy.checkpoints import shape
-from isentropic.policy.logprobs import token_stats
+from isentropic.policy.logprobs import Entropy, token_stats
 from isentropic.types import Ids, Mask, PerToken
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -48,13 +48,15 @@ class LanguageModel(nn.Module):
         for key in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
             if getattr(config, key, None) not in (None, 1.0):
                 raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
-        self.lm: PreTrainedModel = AutoModelForCausalLM.from_pretrained(settings.path, dtype=torch.float32)
+        forbid_dropout(config)
+        lm = AutoModelForCausalLM.from_pretrained(settings.path, config=config, dtype=torch.float32)
+        self.lm: PreTrainedModel = lm
         if settings.activation_checkpointing:
             self.lm.gradient_checkpointing_enable({"use_reentrant": False})
         self.lm.train()
 
     def forward(
-        self, tokens: Ids, mask: Mask, width: int, temperature: float, entropy_gradient: bool = False
+        self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Entropy = "value"
     ) -> tuple[PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
 
@@ -64,7 +66,7 @@ class LanguageModel(nn.Module):
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):
             body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
             hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
-            return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, entropy_gradient)
+            return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, wanted)
 
     def shard(self, mesh: DeviceMesh) -> None:
         """FSDP2: each decoder layer, then what is left, in which a tied head and its embedding stay one parameter."""
@@ -82,3 +84,10 @@ class LanguageModel(nn.Module):
         """Whole tensors by Hugging Face names, tied aliases included. Collective: every rank reads to the end."""
         for name, value in self.lm.state_dict().items():
             yield name, value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def forbid_dropout(config: PretrainedConfig) -> None:
+    """Two readings of a token must agree, or the importance ratio of an untouched policy is not 1."""
+    for name, value in config.to_dict().items():
+        if "drop" in name and isinstance(value, float):
+            setattr(config, name, 0.0)

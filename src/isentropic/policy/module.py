@@ -19,9 +19,10 @@ from torchmetrics import MetricCollection
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.batches import MicroBatch, micro_batches
+from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
-from isentropic.tensors import average, masked_mean, totals, world_size
+from isentropic.tensors import average, masked_mean, totals
 from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
 
@@ -47,7 +48,7 @@ class PolicyModule(LightningModule):
             )
         self.algorithm, self.evaluation = algorithm, evaluation
         self.model, self.optimization = model, optimization
-        self.updates = size // optimization.mini_batch
+        self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.rollouts = 0  # rollout batches learnt from
@@ -56,7 +57,7 @@ class PolicyModule(LightningModule):
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
-            self.optimization.check_ranks(world_size())
+            self.optimization.check(self.trainer)
             self.policy = LanguageModel(self.model)
             if isinstance(self.trainer.strategy, ModelParallelStrategy):
                 self.policy.shard(cast(DeviceMesh, self.device_mesh)["data_parallel"])
@@ -99,9 +100,9 @@ class PolicyModule(LightningModule):
                 logp[micro.rows], entropy[micro.rows] = stats.logp, stats.entropy
         return TokenStats(logp, entropy)
 
-    def think(self, batch: RolloutBatch, micro: MicroBatch, entropy_gradient: bool = False) -> TokenStats:
+    def think(self, batch: RolloutBatch, micro: MicroBatch, wanted: Entropy = "value") -> TokenStats:
         rows = batch[micro.rows]
-        return TokenStats(*self.policy(rows.tokens, rows.mask, micro.width, self.temperature, entropy_gradient))
+        return TokenStats(*self.policy(rows.tokens, rows.mask, micro.width, self.temperature, wanted))
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)
@@ -116,7 +117,7 @@ class PolicyModule(LightningModule):
         for index, micro in enumerate(micros):
             self.sync_gradients(index == len(micros) - 1)
             part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
-            stats = self.think(batch, micro, entropy_gradient=bool(self.algorithm.penalty))
+            stats = self.think(batch, micro, "gradient" if self.algorithm.penalty else "none")
             loss, seen = self.algorithm.loss(stats, batch[micro.rows], part, drive, count)
             self.manual_backward(loss)
             metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in seen.items()}
@@ -181,7 +182,7 @@ class PolicyModule(LightningModule):
         """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
         ids = torch.tensor([tokens], device=self.device)
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
-        return self.policy(ids, mask, len(tokens), 1.0)[0][0, 1:].tolist()
+        return self.policy(ids, mask, len(tokens), 1.0, "none")[0][0, 1:].tolist()
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return self.policy.weights()

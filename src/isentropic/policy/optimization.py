@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lightning import Trainer
 from torch.nn import Parameter
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
@@ -23,17 +24,36 @@ class Optimization:
     micro_tokens: int | None  # tokens of one forward with their padding, on one rank; null is no limit
 
     def __post_init__(self) -> None:
+        if self.mini_batch < 1 or (self.micro_tokens is not None and self.micro_tokens < 1):
+            raise ValueError(f"mini_batch={self.mini_batch} and micro_tokens={self.micro_tokens} must be at least 1")
         if self.micro_batch < 1 or self.mini_batch % self.micro_batch:
             raise ValueError(
                 f"micro_batch={self.micro_batch} does not divide mini_batch={self.mini_batch}; take a divisor of it"
             )
         if self.lr <= 0:
             raise ValueError(f"lr={self.lr} must be above 0")
+        if self.warmup_steps < 0:
+            raise ValueError(f"warmup_steps={self.warmup_steps} must not be negative; 0 is no warm-up")
+        if not self.max_grad_norm > 0:
+            raise ValueError(f"max_grad_norm={self.max_grad_norm} must be above 0; .inf does not clip")
 
-    def check_ranks(self, ranks: int) -> None:
-        """Raises ValueError where an optimizer step cannot be spread over so many ranks."""
-        if self.mini_batch % ranks:
-            raise ValueError(f"mini_batch={self.mini_batch} is not a multiple of the {ranks} ranks it is spread over")
+    def check(self, trainer: Trainer) -> None:
+        """Raises ValueError where the trainer would interfere, or cannot spread an optimizer step over its ranks."""
+        if trainer.precision != "32-true":  # its autocast would keep cast weights over optimizer steps
+            raise ValueError(
+                f"trainer.precision={trainer.precision} would cast the weights, which stay in fp32; take 32-true and "
+                "policy.model.compute_dtype=bfloat16"
+            )
+        for name, neutral in (("accumulate_grad_batches", 1), ("gradient_clip_val", None)):
+            if (value := getattr(trainer, name)) != neutral:
+                raise ValueError(
+                    f"trainer.{name}={value} is not for a policy that steps its optimizer itself; see "
+                    "policy.optimization.mini_batch, micro_batch and max_grad_norm"
+                )
+        if self.mini_batch % trainer.world_size:
+            raise ValueError(
+                f"mini_batch={self.mini_batch} is not a multiple of the {trainer.world_size} ranks it is spread over"
+            )
 
     def build(self, parameters: Iterator[Parameter]) -> tuple[AdamW, LambdaLR]:
         optimizer = AdamW(parameters, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay)
