@@ -5,7 +5,7 @@ import time
 import pytest
 from rich.console import Console
 
-from isentropic.callbacks.progress import Progress, announce, clock, planned, time_left
+from isentropic.callbacks.progress import Progress, announce, clock, planned, time_left, unbroken
 
 LOGGED = {"control/target": 0.15, "throughput/tokens_per_second": 5213.0}
 
@@ -91,6 +91,11 @@ def test_the_evaluation_after_the_last_step_is_still_to_come():
     progress.every, progress.evaluated = 3, planned(6, 3)
     progress.evaluation_seconds.append(90)
     assert "about 1:30 left" in progress.times()
+
+
+def test_lines_end_between_facts():
+    assert unbroken(["avg@8 0.148", "pass@16 0.875"], 24) == ["avg@8 0.148", "pass@16 0.875"]
+    assert unbroken(["avg@8 0.148", "pass@16 0.875"], 27) == ["avg@8 0.148   pass@16 0.875"]
 
 
 def test_clock_reads_as_people_write_it():

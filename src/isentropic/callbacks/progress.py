@@ -1,5 +1,6 @@
 """One live panel while a run lasts: where it is, how it does, when it will be done."""
 
+import textwrap
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -30,8 +31,7 @@ class Progress(ProgressBar):
         super().__init__()
         if seconds < 0:
             raise ValueError(f"progress.seconds={seconds} must not be negative")
-        self.seconds = seconds
-        self.console = Console()
+        self.seconds, self.console = seconds, Console()
         self.live: Live | None = None
         self.enabled = True
         self.phase: Phase = "starting"
@@ -40,8 +40,7 @@ class Progress(ProgressBar):
         self.began = self.step_began = self.evaluation_began = self.told = time.monotonic()
         self.step_seconds: deque[float] = deque(maxlen=RECENT)
         self.evaluation_seconds: deque[float] = deque(maxlen=RECENT)
-        self.every = 0  # steps between evaluations; 0 is never
-        self.evaluated = 0  # of those that are planned
+        self.every, self.evaluated = 0, 0  # steps between evaluations, where 0 is never, and how many of them are done
 
     def disable(self) -> None:
         self.enabled = False
@@ -134,8 +133,9 @@ class Progress(ProgressBar):
         head.add_column(no_wrap=True, justify="right")
         bar = Bar(total=self.steps or None, completed=self.step)
         head.add_row(Text("".join(self.place()), style="bold"), bar, Text(self.phase, style="cyan"))
-        lines = [head, *([Text("   ".join(self.facts()))] if self.metrics else []), Text(self.times(), style="dim")]
-        return Panel(Group(*lines), title="isentropic", width=max(1, self.console.width - MARGIN))
+        width = max(8, self.console.width - MARGIN)
+        facts = map(Text, unbroken(self.facts(), width - 4))
+        return Panel(Group(head, *facts, Text(self.times(), style="dim")), title="isentropic", width=width)
 
     def place(self) -> list[str]:
         """Nothing before the number of steps is known, and where nothing is trained."""
@@ -168,6 +168,12 @@ def announce(trainer: Trainer, phase: Phase) -> None:
     for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
         if isinstance(callback, Progress):
             callback.enter(phase)
+
+
+def unbroken(facts: list[str], width: int) -> list[str]:
+    """Lines that end between facts, not within one."""
+    lines = textwrap.wrap("   ".join(fact.replace(" ", "\xa0") for fact in facts), width)
+    return [line.replace("\xa0", " ") for line in lines]
 
 
 def planned(step: int, every: int) -> int:
