@@ -64,7 +64,7 @@ def what_learns(module: Any) -> str:
 
 def table(rollouts: list[dict[str, float]], evaluations: list[tuple[int, dict[str, float]]]) -> Table:
     """Rollouts are noisy, so theirs are means over the first, middle and last tenth of the run."""
-    result = Table(title=f"{len(rollouts)} rollouts", title_justify="left")
+    result = Table(title=f"{len(rollouts)} rollout{'s' if len(rollouts) != 1 else ''}", title_justify="left")
     for column in ("", "before", "during", "after"):
         result.add_column(column, justify="left" if not column else "right")
     chosen = before_during_after(evaluations, len(rollouts))
