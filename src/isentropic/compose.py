@@ -30,11 +30,16 @@ def product(*factors: int) -> int:
     return math.prod(factors)
 
 
+def share(part: float, whole: int) -> int:
+    return max(1, round(part * whole))
+
+
 def unset(variable: str) -> bool:
     return variable not in os.environ
 
 
 OmegaConf.register_new_resolver("product", product, replace=True)
+OmegaConf.register_new_resolver("share", share, replace=True)
 OmegaConf.register_new_resolver("unset", unset, replace=True)
 
 

@@ -46,10 +46,14 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
         def job(cfg: DictConfig) -> Any:
             quiet()  # once more, since Hydra set up logging anew
             folder = Path(HydraConfig.get().runtime.output_dir)
-            with one_sentence(folder), _a_process_of_its_own(folder):
-                if rank() == 0:
-                    _record(cfg, folder, configs)
-                return function(cfg)
+            with one_sentence(folder):
+                with _a_process_of_its_own(folder):
+                    if rank() == 0:
+                        _record(cfg, folder, configs)
+                    result = function(cfg)
+                if rank() == 0:  # after all that loggers say at their end
+                    print(f"run folder: {folder}", flush=True)
+                return result
 
         @wraps(function)
         def entry() -> None:
@@ -81,10 +85,15 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    warnings.formatwarning = _one_line
     for library in ("lightning.pytorch", "lightning.fabric", "vllm"):
         logging.getLogger(library).setLevel(logging.ERROR)
     for module in ("lightning", "torch", "vllm", "transformers"):
         warnings.filterwarnings("ignore", module=rf"{module}\..*")
+
+
+def _one_line(message: Warning | str, *_: Any, **__: Any) -> str:
+    return f"warning: {message}\n"
 
 
 @contextmanager

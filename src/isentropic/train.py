@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -28,12 +28,11 @@ def train(cfg: DictConfig) -> float | None:
         go_on(cfg, policy.algorithm.control)
         if rank() == 0:
             set_aside(Path(cfg.paths.output) / "metrics.csv")
+        describe(cfg, trainer)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
         except OSError as error:
             raise BadInput(" ".join(str(error).split())) from error
-    if trainer.is_global_zero:
-        print(f"run folder: {cfg.paths.output}", flush=True)
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
 
@@ -105,6 +104,15 @@ def go_on(cfg: DictConfig, control: "Controller") -> None:
                     f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
                     f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"
                 )
+
+
+def describe(cfg: DictConfig, trainer: "Trainer") -> None:
+    """Tells the settings to the loggers that keep a run elsewhere than in its folder, where config.yaml is."""
+    from lightning.pytorch.loggers import CSVLogger
+
+    for logger in trainer.loggers:
+        if not isinstance(logger, CSVLogger):
+            logger.log_hyperparams(cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True)))
 
 
 def set_aside(metrics: Path) -> None:

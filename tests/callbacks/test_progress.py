@@ -5,29 +5,29 @@ import time
 import pytest
 from rich.console import Console
 
-from isentropic.callbacks.progress import Progress, announce, clock, time_left
+from isentropic.callbacks.progress import Progress, announce, clock, planned, time_left, unbroken
 
 LOGGED = {"control/target": 0.15, "throughput/tokens_per_second": 5213.0}
 
 
 def test_off_a_terminal_it_is_plain_lines_that_say_it_all(run, tiny, capfd):
     run([Progress(seconds=0)], steps=4, module=tiny(lambda step: LOGGED), limit_val_batches=1, val_check_interval=2)
-    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("step ")]
-    assert lines[0].startswith("step 0/? | starting") and "\x1b" not in "".join(lines)
-    phases = [line.split(" | ")[1] for line in lines[1:]]
-    each, end = ["training", "sampling"], ["training", "finishing", "evaluating", "finishing", "finishing"]
+    first, *lines = capfd.readouterr().out.splitlines()
+    assert first == "starting | 0:00 elapsed" and "\x1b" not in "".join(lines)
+    phases = [line.split(" | ")[1] for line in lines]
+    each, end = ["training", "sampling"], ["training", "finishing", "evaluating", "finishing", "done"]
     assert phases == ["sampling", *each, *each, "evaluating", "sampling", *each, *end]
     assert re.fullmatch(
-        r"step 4/4 \| finishing \| reward 0\.250 \| entropy 0\.075 \(target 0\.150\) \| avg@8 0\.500 \| 5,213 tokens/s"
-        r" \| 0:\d\d elapsed, about 0:00 left",
+        r"step 4/4 \| done \| reward 0\.250 \| entropy 0\.075 \(target 0\.150\) \| avg@8 0\.500 \| 5,213 tokens/s"
+        r" \| 0:\d\d elapsed",
         lines[-1],
     )
 
 
 def test_lines_are_not_more_frequent_than_asked(run, capfd):
     run([Progress(seconds=1000)], steps=6)
-    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("step ")]
-    assert [line.split(" | ")[0] for line in lines] == ["step 0/?", "step 6/6"]
+    lines = [line.split(" | ")[:2] for line in capfd.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == ["starting", "step 6/6"] and lines[1][1] == "done"
 
 
 def test_on_a_terminal_it_is_one_panel_that_leaves_room_for_what_others_print(run, tiny):
@@ -47,7 +47,14 @@ def test_the_panel_goes_when_the_run_fails(run, tiny):
     progress.console = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})
     with pytest.raises(RuntimeError, match="broken"):
         run([progress], module=tiny(during=fail))
-    assert progress.live is None
+    assert progress.live is None and progress.phase == "failed"
+
+
+def test_at_the_edge_there_is_room_for_what_the_terminal_echoes():
+    progress, screen = Progress(seconds=0), io.StringIO()
+    progress.console = Console(file=screen, width=80)
+    progress.console.print(progress.panel())
+    assert {len(line) for line in screen.getvalue().splitlines()} == {80 - len("^C^C")}
 
 
 def test_others_may_announce_a_phase(run, tiny):
@@ -75,6 +82,20 @@ def test_an_evaluation_does_not_slow_the_pace_of_steps(run):
     total = sum(progress.step_seconds) + sum(progress.evaluation_seconds)
     assert len(progress.step_seconds) == 3 and len(progress.evaluation_seconds) == 4
     assert min(progress.step_seconds) > 0 and total < time.monotonic() - began
+
+
+def test_the_evaluation_after_the_last_step_is_still_to_come():
+    assert [planned(step, 3) for step in (0, 3, 7)] == [0, 1, 3] and planned(7, 0) == 0
+    progress = Progress(seconds=0)
+    progress.step = progress.steps = 7
+    progress.every, progress.evaluated = 3, planned(6, 3)
+    progress.evaluation_seconds.append(90)
+    assert "about 1:30 left" in progress.times()
+
+
+def test_lines_end_between_facts():
+    assert unbroken(["avg@8 0.148", "pass@16 0.875"], 24) == ["avg@8 0.148", "pass@16 0.875"]
+    assert unbroken(["avg@8 0.148", "pass@16 0.875"], 27) == ["avg@8 0.148   pass@16 0.875"]
 
 
 def test_clock_reads_as_people_write_it():

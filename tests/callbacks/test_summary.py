@@ -4,16 +4,16 @@ from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.summary import Summary, before_during_after, thirds
 
 
-def test_a_run_ends_with_one_table(run, tmp_path, capfd, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+def test_a_run_ends_with_one_table(run, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     run([Summary()], steps=4, limit_val_batches=1, val_check_interval=2, before=True)
     shown = capfd.readouterr().out
     lines = [re.split(r"\s*│\s*", line.strip("│ ")) for line in shown.splitlines()]
     rows = {cells[0]: cells[1:] for cells in lines if len(cells) == 4}
     assert rows["evaluated at rollout"] == ["0", "2", "4"]
-    assert rows["avg@8"] == ["0.100 [0.050, 0.150]", "0.300 [0.250, 0.350]", "0.500 [0.450, 0.550]"]
+    assert rows["avg@8"] == ["0.100", "0.300", "0.500"]
+    assert rows["95 % interval"] == ["0.050 - 0.150", "0.250 - 0.350", "0.450 - 0.550"]
     assert rows["entropy"] == ["0.300", "0.150", "0.075"]
-    assert str(tmp_path) in shown
 
 
 def test_a_resumed_run_remembers_what_came_before(run, tmp_path):

@@ -51,8 +51,6 @@ class Checkpoint(callbacks.Checkpoint):
             self.save(trainer, pl_module)
         if stop:
             trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost
-            if trainer.is_global_zero:
-                print(f"rollout {self.saved} is saved; go on with ckpt_path={path_of(trainer)}", flush=True)
             leave(self.asked or signal.SIGINT)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
@@ -65,6 +63,8 @@ class Checkpoint(callbacks.Checkpoint):
         # ranks that were interrupted anywhere cannot save together
         if stopped and trainer.world_size == 1 and rollouts(pl_module) > self.saved:
             self.save(trainer, pl_module)
+        if stopped and trainer.is_global_zero and path_of(trainer).exists():
+            print(f"rollout {self.saved} is saved; go on with ckpt_path={path_of(trainer)}", flush=True)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         self.release()

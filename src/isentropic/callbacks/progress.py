@@ -1,5 +1,6 @@
 """One live panel while a run lasts: where it is, how it does, when it will be done."""
 
+import textwrap
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from typing import Any, Literal
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import ProgressBar
+from lightning.pytorch.trainer.states import TrainerFn
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
@@ -15,7 +17,9 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
-Phase = Literal["starting", "sampling", "training", "syncing", "evaluating", "finishing"]
+Phase = Literal["starting", "sampling", "training", "syncing", "evaluating", "finishing", "done", "stopped", "failed"]
+OVER = ("done", "stopped", "failed")
+MARGIN = 4  # columns for the terminal's echo of CTRL-C, which at the edge would break the panel in two
 RECENT = 20  # steps that tell how long the next ones take
 
 
@@ -27,8 +31,7 @@ class Progress(ProgressBar):
         super().__init__()
         if seconds < 0:
             raise ValueError(f"progress.seconds={seconds} must not be negative")
-        self.seconds = seconds
-        self.console = Console()
+        self.seconds, self.console = seconds, Console()
         self.live: Live | None = None
         self.enabled = True
         self.phase: Phase = "starting"
@@ -37,7 +40,7 @@ class Progress(ProgressBar):
         self.began = self.step_began = self.evaluation_began = self.told = time.monotonic()
         self.step_seconds: deque[float] = deque(maxlen=RECENT)
         self.evaluation_seconds: deque[float] = deque(maxlen=RECENT)
-        self.every = 0  # steps between evaluations; 0 is never
+        self.every, self.evaluated = 0, 0  # steps between evaluations, where 0 is never, and how many of them are done
 
     def disable(self) -> None:
         self.enabled = False
@@ -57,12 +60,15 @@ class Progress(ProgressBar):
         self.say()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
-        self.steps = int(trainer.num_training_batches)
-        every = trainer.val_check_batch
-        self.every = every if isinstance(every, int) and trainer.enable_validation else 0
+        self.locate(trainer, pl_module)
+        self.evaluated = self.step // self.every if self.every else 0
         self.step_began = time.monotonic()
         self.enter("sampling")
+
+    def locate(self, trainer: Trainer, module: Any) -> None:
+        self.step, self.steps = int(module.rollouts), int(trainer.num_training_batches)
+        every = trainer.val_check_batch
+        self.every = every if isinstance(every, int) and trainer.enable_validation else 0
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         self.enter("training")
@@ -79,6 +85,8 @@ class Progress(ProgressBar):
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.evaluation_began = time.monotonic()
+        if trainer.state.fn == TrainerFn.FITTING:
+            self.locate(trainer, pl_module)
         self.enter("evaluating")
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -86,6 +94,7 @@ class Progress(ProgressBar):
         self.step_began += now - self.evaluation_began
         if not trainer.sanity_checking:
             self.evaluation_seconds.append(now - self.evaluation_began)
+        self.evaluated = planned(self.step, self.every)
         self.read(trainer)
         self.enter("sampling" if self.step < self.steps else "finishing")
 
@@ -94,16 +103,19 @@ class Progress(ProgressBar):
         self.metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.say(at_once=True)
-        self.stop()
+        self.end("done")
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        self.stop()
+        self.end("stopped" if isinstance(exception, KeyboardInterrupt | SystemExit) else "failed")
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self.stop()
+        self.end("done")
 
-    def stop(self) -> None:
+    def end(self, phase: Phase) -> None:
+        """The last thing the panel shows stays on the screen; what is printed from now on comes below it."""
+        if self.phase not in OVER:
+            self.phase = phase
+            self.say(at_once=True)
         if self.live is not None:
             self.live.stop()
             self.live = None
@@ -112,17 +124,22 @@ class Progress(ProgressBar):
         now = time.monotonic()
         if self.enabled and self.live is None and (at_once or now - self.told >= self.seconds):
             self.told = now
-            place = f"step {self.step}/{self.steps or '?'}"
-            print(" | ".join([place, self.phase, *self.facts(), self.times()]), flush=True)
+            print(" | ".join([*self.place(), self.phase, *self.facts(), self.times()]), flush=True)
 
     def panel(self) -> Panel:
         head = Table.grid(expand=True, padding=(0, 1))
         head.add_column(no_wrap=True)
         head.add_column(ratio=1)
         head.add_column(no_wrap=True, justify="right")
-        step = Text(f"step {self.step}/{self.steps or '?'}", style="bold")
-        head.add_row(step, Bar(total=self.steps or None, completed=self.step), Text(self.phase, style="cyan"))
-        return Panel(Group(head, Text("   ".join(self.facts())), Text(self.times(), style="dim")), title="isentropic")
+        bar = Bar(total=self.steps or None, completed=self.step)
+        head.add_row(Text("".join(self.place()), style="bold"), bar, Text(self.phase, style="cyan"))
+        width = max(8, self.console.width - MARGIN)
+        facts = map(Text, unbroken(self.facts(), width - 4))
+        return Panel(Group(head, *facts, Text(self.times(), style="dim")), title="isentropic", width=width)
+
+    def place(self) -> list[str]:
+        """Nothing before the number of steps is known, and where nothing is trained."""
+        return [f"step {self.step}/{self.steps}"] if self.steps else []
 
     def facts(self) -> list[str]:
         """What is known so far, in words; nothing is shown before it was measured."""
@@ -138,10 +155,12 @@ class Progress(ProgressBar):
         return facts
 
     def times(self) -> str:
-        evaluations = self.steps // self.every - self.step // self.every if self.every else 0
+        elapsed = f"{clock(time.monotonic() - self.began)} elapsed"
+        if self.phase in OVER or not self.steps:
+            return elapsed
+        evaluations = planned(self.steps, self.every) - self.evaluated
         left = time_left(self.steps - self.step, evaluations, self.step_seconds, self.evaluation_seconds)
-        known = f"about {clock(left)} left" if self.steps and left is not None else "time left not known yet"
-        return f"{clock(time.monotonic() - self.began)} elapsed, {known}"
+        return f"{elapsed}, time left not known yet" if left is None else f"{elapsed}, about {clock(left)} left"
 
 
 def announce(trainer: Trainer, phase: Phase) -> None:
@@ -149,6 +168,17 @@ def announce(trainer: Trainer, phase: Phase) -> None:
     for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
         if isinstance(callback, Progress):
             callback.enter(phase)
+
+
+def unbroken(facts: list[str], width: int) -> list[str]:
+    """Lines that end between facts, not within one."""
+    lines = textwrap.wrap("   ".join(fact.replace(" ", "\xa0") for fact in facts), width)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def planned(step: int, every: int) -> int:
+    """Evaluations after the first so many steps, of which the one after the last step is always one."""
+    return -(-step // every) if every else 0
 
 
 def time_left(

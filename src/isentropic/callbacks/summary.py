@@ -46,7 +46,7 @@ class Summary(Callback):
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.is_global_zero:
-            Console().print(table(self.rollouts, self.evaluations, trainer.default_root_dir))
+            Console().print(table(self.rollouts, self.evaluations))
 
     def state_dict(self) -> dict[str, Any]:
         return {"rollouts": self.rollouts, "evaluations": self.evaluations}
@@ -62,9 +62,9 @@ def what_learns(module: Any) -> str:
     return f"policy: {sum(n for n, _ in sizes) / 1e6:,.2f} M parameters; weights and optimizer state in {kept}"
 
 
-def table(rollouts: list[dict[str, float]], evaluations: list[tuple[int, dict[str, float]]], folder: str) -> Table:
+def table(rollouts: list[dict[str, float]], evaluations: list[tuple[int, dict[str, float]]]) -> Table:
     """Rollouts are noisy, so theirs are means over the first, middle and last tenth of the run."""
-    result = Table(title=f"{len(rollouts)} rollouts", caption=folder, caption_justify="left")
+    result = Table(title=f"{len(rollouts)} rollout{'s' if len(rollouts) != 1 else ''}", title_justify="left")
     for column in ("", "before", "during", "after"):
         result.add_column(column, justify="left" if not column else "right")
     chosen = before_during_after(evaluations, len(rollouts))
@@ -72,7 +72,11 @@ def table(rollouts: list[dict[str, float]], evaluations: list[tuple[int, dict[st
     if names:
         result.add_row("evaluated at rollout", *("" if e is None else str(e[0]) for e in chosen))
     for name in names:
-        result.add_row(name, *("" if e is None else with_interval(e[1], name) for e in chosen))
+        result.add_row(name, *("" if e is None else score(e[1], name) for e in chosen))
+        intervals = ["" if e is None else interval(e[1], name) for e in chosen]
+        if any(intervals):
+            result.add_row("  95 % interval", *intervals, style="dim")
+    result.add_section()
     for metric, label in WATCHED.items():
         values = [rollout[metric] for rollout in rollouts if metric in rollout]
         if values:
@@ -91,12 +95,14 @@ def before_during_after(
     return [before, during, after]
 
 
-def with_interval(scores: dict[str, float], name: str) -> str:
-    if name not in scores:
-        return ""
-    if f"{name}_low" not in scores:
-        return f"{scores[name]:.3f}"
-    return f"{scores[name]:.3f} [{scores[f'{name}_low']:.3f}, {scores[f'{name}_high']:.3f}]"
+def score(scores: dict[str, float], name: str) -> str:
+    return f"{scores[name]:.3f}" if name in scores else ""
+
+
+def interval(scores: dict[str, float], name: str) -> str:
+    """On a line of its own, so that three fit side by side on 80 columns."""
+    low, high = f"{name}_low", f"{name}_high"
+    return f"{scores[low]:.3f} - {scores[high]:.3f}" if low in scores and high in scores else ""
 
 
 def thirds(values: list[float]) -> list[float]:
