@@ -7,7 +7,17 @@ from typing import Any
 import torch
 from transformers import AutoConfig, PretrainedConfig
 
-SHAPE = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+SHAPE = (
+    "model_type",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "tie_word_embeddings",
+)
 
 
 def shape(config: PretrainedConfig) -> dict[str, int | str | None]:
