@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from isentropic.train import train
 
@@ -100,6 +101,15 @@ def test_a_run_leaves_what_it_is_documented_to_leave(quickstart):
     assert "2 rollouts" in result.stdout and "pass@16" in result.stdout, result.stdout
     assert result.stdout.rstrip().endswith(f"run folder: {folder}")
     assert result.stderr == ""
+
+
+def test_loggers_beside_the_folder_are_told_the_settings_and_count_in_rollouts(inside):
+    folder = inside(train, "logger=tensorboard", "rollout.steps=2")
+    assert yaml.safe_load((folder / "tensorboard" / "hparams.yaml").read_text())["rollout"]["steps"] == 2
+    events = EventAccumulator(str(folder / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("policy/entropy")] == [1, 2]
+    assert [event.step for event in events.Scalars("eval/avg@8")] == [0, 2]
+    assert "hp_metric" not in events.Tags()["scalars"]
 
 
 def test_sampler_and_policy_agree_on_every_token(quickstart):

@@ -59,6 +59,7 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
         def entry() -> None:
             read_environment()
             quiet()
+            warnings.formatwarning = _one_line
             run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
             arguments = get_args_parser().parse_args()
             asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
@@ -85,7 +86,6 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    warnings.formatwarning = _one_line
     for library in ("lightning.pytorch", "lightning.fabric", "vllm"):
         logging.getLogger(library).setLevel(logging.ERROR)
     for module in ("lightning", "torch", "vllm", "transformers"):

@@ -4,11 +4,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.build import BadInput, bad_input, build
+from isentropic.build import BadInput, bad_input, build, plain
 from isentropic.entry import CONFIGS, main, quiet, rank
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def describe(cfg: DictConfig, trainer: "Trainer") -> None:
 
     for logger in trainer.loggers:
         if not isinstance(logger, CSVLogger):
-            logger.log_hyperparams(cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True)))
+            logger.log_hyperparams({str(key): plain(cfg, str(key)) for key in cfg if key != "hydra"})
 
 
 def set_aside(metrics: Path) -> None:
