@@ -1,5 +1,6 @@
 """Hidden states to the log-prob and entropy of each chosen token. The shift of logits to tokens exists only here."""
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -32,28 +33,15 @@ def token_stats(
     chosen = mask[:, 1 : hidden.shape[1] + 1]
     row, column = chosen.nonzero(as_tuple=True)
     states, targets = hidden[row, column], tokens[row, column + 1]
-    weights = (head.weight, head.bias)
+    # kept logits would be the largest tensors of a step
+    stats = partial(checkpoint, logits_stats, use_reentrant=False) if torch.is_grad_enabled() else logits_stats
     parts = [
-        _stats_again_in_backward(part, *weights, target, temperature, wanted)
+        stats(part, head.weight, head.bias, target, temperature, wanted)
         for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
     ]
     logp, entropy = (torch.cat(values) for values in zip(*parts, strict=True))
     blank = logp.new_zeros(mask.shape)
     return blank.index_put((row, column + 1), logp), blank.index_put((row, column + 1), entropy)
-
-
-def _stats_again_in_backward(
-    states: Float[Tensor, "N D"],
-    weight: Float[Tensor, "V D"],
-    bias: Float[Tensor, " V"] | None,
-    targets: Int[Tensor, " N"],
-    temperature: float,
-    wanted: Entropy,
-) -> tuple[Values, Values]:
-    arguments = (states, weight, bias, targets, temperature, wanted)
-    if torch.is_grad_enabled():
-        return checkpoint(logits_stats, *arguments, use_reentrant=False)
-    return logits_stats(*arguments)
 
 
 def logits_stats(

@@ -6,14 +6,12 @@ one answer out at random, so each can be solved, most of them in many ways. The 
 
 import operator
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from random import Random
-from typing import overload
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
+from isentropic.task.endless import Endless, check_held_out, split_of
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 NUMBER = "(0|[1-9][0-9]{0,17})"  # bounded, as int() refuses thousands of digits
@@ -38,13 +36,12 @@ class Countdown(Task):
         for name, value in (("largest", self.largest), ("limit", self.limit)):
             if value < 1:
                 raise ValueError(f"task.{name}={value} allows no number; it must be at least 1")
-        if not 0 < self.held_out < 1:
-            raise ValueError(f"task.held_out={self.held_out} is no share; it must lie between 0 and 1, both excluded")
+        check_held_out(self.held_out)
         self.worked("train", 0)
         self.worked("test", 0)
 
     def problems(self, split: Split) -> Sequence[Problem]:
-        return Problems(self, split)
+        return Endless(lambda index: self.worked(split, index)[0])
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         return [judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
@@ -70,28 +67,7 @@ class Countdown(Task):
     def split_of(self, numbers: Sequence[int]) -> Split:
         """By multiset, so that no reordering of a training problem is tested; without the seed, so that no model,
         whatever its pretraining was seeded with, has seen a test problem of a later run."""
-        digest = blake2b(",".join(map(str, sorted(numbers))).encode(), digest_size=8).digest()
-        return "test" if int.from_bytes(digest) < self.held_out * 2**64 else "train"
-
-
-@dataclass(frozen=True)
-class Problems(Sequence[Problem]):
-    """Makes problem i when it is asked for."""
-
-    task: Countdown
-    split: Split
-
-    def __len__(self) -> int:
-        return sys.maxsize
-
-    @overload
-    def __getitem__(self, index: int) -> Problem: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Problem]: ...
-    def __getitem__(self, index: int | slice) -> Problem | list[Problem]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        return self.task.worked(self.split, range(len(self))[index])[0]
+        return split_of(",".join(map(str, sorted(numbers))), self.held_out)
 
 
 def attempt(numbers: Sequence[int], limit: int, draw: Random) -> list[str] | None:
