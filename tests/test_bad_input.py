@@ -105,7 +105,8 @@ def test_a_checkpoint_that_is_cut_off_or_foreign_is_refused(checkpoint: Path, tm
 def test_a_checkpoint_of_another_model_controller_or_of_a_finished_run_is_refused(checkpoint: Path, tiny_model: str):
     given = f"ckpt_path={checkpoint}"
     assert refusal(given, f"policy.model.path={tiny_model}") == (
-        f"{given} is of another model than policy.model.path={tiny_model}: hidden_size 128 instead of 64"
+        f"{given} is of another model than policy.model.path={tiny_model}: hidden_size 128 instead of 64, "
+        "intermediate_size 256 instead of 128, tie_word_embeddings False instead of True"
     )
     assert refusal(given, "algorithm=grpo").startswith(
         "ckpt_path: The checkpoint's controller remembers ['open', 'strength'] but Constant remembers []; resume with"

@@ -86,7 +86,7 @@ def quiet() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    for library in ("lightning.pytorch", "lightning.fabric", "vllm"):
+    for library in ("lightning.pytorch", "lightning.fabric", "torch._library", "vllm"):
         logging.getLogger(library).setLevel(logging.ERROR)
     for module in ("lightning", "torch", "vllm", "transformers"):
         warnings.filterwarnings("ignore", module=rf"{module}\..*")
