@@ -13,7 +13,7 @@ train: setup  ## the main job; settings follow as in `make train ARGS="algorithm
 
 test: check  ## static checks, then the tests with their coverage; `make test ARGS="tests/algorithm"` for some of them
 	@echo "pytest"
-	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --cov=isentropic $(ARGS)
+	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --cov=isentropic $(ARGS)
 
 check: setup  ## what the pre-commit hook runs
 	@echo "ruff"
