@@ -1,0 +1,112 @@
+"""The peers' own functions, from the files of their wheels, without the heavy packages that those depend on.
+
+What a function under test never touches (ray, datasets, ...) may be missing: where a peer's file imports it, it gets
+an `Absent` instead, and only while it is being loaded; used afterwards, it raises. Nothing of the peers' own is
+replaced, and nothing but their files stays in `sys.modules`.
+"""
+
+import builtins
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec, module_from_spec, resolve_name
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+# Beside the environment, not in it: see install_peers in requirements/install.py.
+FOLDER = Path(sys.prefix) / "peers"
+
+VERL = ("ray", "tensordict", "codetiming", "orjson")
+TRL = ("accelerate", "datasets", "pandas", "pyarrow", "trl.generation", "trl.models", "trl.trainer.callbacks")
+
+
+class Absent(type):
+    """A name of a package that is not there: good for annotations and base classes."""
+
+    loading = False
+
+    def __new__(cls, name: str):
+        return super().__new__(cls, name, (), {})
+
+    def __init__(cls, name: str):
+        super().__init__(name, (), {})
+
+    def __call__(cls, *arguments: object, **named: object) -> "Absent":
+        if not Absent.loading:
+            raise ModuleNotFoundError(f"{cls.__name__} is not installed, and a function under test called it")
+        return cls
+
+    def __getattr__(cls, name: str) -> "Absent":
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(f"{cls.__name__}.{name}")
+
+
+@contextmanager
+def without(peer: str, absent: tuple[str, ...]) -> Iterator[None]:
+    """Imports of `absent` that are written in the peer's files find an Absent."""
+    real = builtins.__import__
+
+    def lenient(name: str, importer: Any = None, local: Any = None, names: Any = (), level: int = 0) -> Any:
+        if importer and str(importer.get("__name__")).partition(".")[0] == peer:
+            full = resolve_name("." * level + name, importer["__package__"]) if level else name
+            if any(f"{full}.".startswith(f"{one}.") for one in absent):
+                return Absent(full if names else full.partition(".")[0])
+        return real(name, importer, local, names, level)
+
+    environment = dict(os.environ)
+    builtins.__import__, Absent.loading = lenient, True
+    try:
+        yield
+    finally:
+        builtins.__import__, Absent.loading = real, False
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def peer(module: str, absent: tuple[str, ...] = (), unopened: tuple[str, ...] = ()) -> ModuleType:
+    """A module of a peer; of the packages in `unopened`, which would import all their others, no __init__ is run."""
+    name = module.partition(".")[0]
+    sys.path.append(str(FOLDER))
+    try:
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed: make setup, with Python below 3.13 for verl")
+        for package in unopened:
+            if package not in sys.modules:
+                spec = find_spec(package)
+                assert spec
+                sys.modules[package] = module_from_spec(spec)
+        with without(name, absent):
+            return importlib.import_module(module)
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+@pytest.fixture
+def core_algos() -> ModuleType:
+    return peer("verl.trainer.ppo.core_algos", VERL, ("verl",))
+
+
+@pytest.fixture
+def rollout_corr() -> ModuleType:
+    return peer("verl.trainer.ppo.rollout_corr_helper", VERL, ("verl",))
+
+
+@pytest.fixture
+def trl_utils() -> ModuleType:
+    return peer("trl.trainer.utils", TRL)
+
+
+@pytest.fixture
+def trl_grpo() -> ModuleType:
+    return peer("trl.trainer.grpo_trainer", TRL)
+
+
+@pytest.fixture
+def liger_grpo() -> ModuleType:
+    return peer("liger_kernel.chunked_loss.grpo_loss", (), ("liger_kernel", "liger_kernel.chunked_loss"))
