@@ -9,7 +9,7 @@ import builtins
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec, module_from_spec, resolve_name
 from pathlib import Path

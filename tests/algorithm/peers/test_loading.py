@@ -20,5 +20,5 @@ def test_a_peer_is_its_own_file_and_changes_nothing_around_it(fixture: str, requ
 
 
 def test_what_is_absent_cannot_be_used(rollout_corr):
-    with pytest.raises(ModuleNotFoundError, match="tensordict.* is not installed"):
+    with pytest.raises(ModuleNotFoundError, match=r"tensordict.* is not installed"):
         rollout_corr.DataProto.from_dict(tensors={"logp": torch.zeros(1, 2)})
