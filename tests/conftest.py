@@ -116,7 +116,7 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
 
     algorithm = Algorithm(
         control=Constant(up=0.0, down=0.0), advantage=Grpo(divide_by_std=True), credit={}, ratio=TokenRatio(),
-        clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(),
+        clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(), scope="step",
     )  # fmt: skip
     optimization = Optimization(
         lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,

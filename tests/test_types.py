@@ -8,7 +8,7 @@ from isentropic.types import Credit, TokenStats
 @pytest.fixture
 def credit():
     mask = torch.tensor([[True, True, True], [True, False, False]])
-    return Credit(torch.tensor([[1.0, 1.0, 1.0], [-2.0, 0.0, 0.0]]), mask)
+    return Credit.initial(torch.tensor([[1.0, 1.0, 1.0], [-2.0, 0.0, 0.0]]), mask)
 
 
 def test_a_record_is_cut_as_one(credit):
@@ -36,4 +36,4 @@ def test_dropped_tokens_leave_the_divisor(credit):
 
 def test_shapes_are_checked_in_tests():
     with pytest.raises(Exception, match="entropy"):
-        TokenStats(torch.zeros(2, 3), torch.zeros(2, 4))
+        TokenStats(torch.zeros(2, 3), torch.zeros(2, 4), torch.zeros(2, 3))

@@ -57,6 +57,8 @@ class ScoredBatch(RolloutBatch):
 
     old_logp: PerToken
     old_entropy: PerToken
+    old_sensitivity: PerToken
+    ref_logp: PerToken  # of the frozen reference; NaN without one
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class TokenStats(Rows):
     """What the policy thinks of each token now."""
 
     logp: PerToken
-    entropy: PerToken  # nats, of the full vocabulary at the sampling temperature; NaN where only a penalty would pay
+    entropy: PerToken  # nats, of the full vocabulary at the sampling temperature; NaN where nobody asked for it
+    sensitivity: PerToken  # how the entropy falls as the token is reinforced, arXiv:2606.19236; NaN like the entropy
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,12 @@ class Credit(Rows):
 
     advantages: PerToken
     mask: Mask
+    anchor: PerToken  # weight of the token's tie to the policy before this update; zero unless a rule ties it
+
+    @classmethod
+    def initial(cls, advantages: PerToken, mask: Mask) -> "Credit":
+        """Before any rule."""
+        return cls(advantages, mask, torch.zeros_like(advantages))
 
     def scale(self, weight: PerToken) -> "Credit":
         """Tokens count more or less; the number that the loss is divided by stays."""
@@ -81,6 +90,10 @@ class Credit(Rows):
     def drop(self, tokens: Mask) -> "Credit":
         """Tokens leave the sum and the number that it is divided by."""
         return replace(self, mask=self.mask & ~tokens)
+
+    def tie(self, tokens: Mask, weight: float) -> "Credit":
+        """Tokens pay for moving, by the penalty that reads the anchor."""
+        return replace(self, anchor=self.anchor + torch.where(tokens, weight, 0.0))
 
 
 @dataclass(frozen=True)

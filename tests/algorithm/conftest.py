@@ -59,8 +59,8 @@ def paper():
     reward = torch.tensor([1.0, 0, 1, 0], dtype=torch.float64)
     zero = torch.zeros(4, dtype=torch.long)
     ids = torch.zeros(4, 5, dtype=torch.long)
-    batch = ScoredBatch(ids, mask, zero, reward, reward > 0, zero > 0, old, old, old_entropy)
-    return batch, TokenStats(new, new_entropy)
+    batch = ScoredBatch(ids, mask, zero, reward, reward > 0, zero > 0, old, old, old_entropy, old * 0, old * torch.nan)
+    return batch, TokenStats(new, new_entropy, new * 0)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def charge():
 
     def charged(algorithm, batch, now):
         logp = now.logp.clone().requires_grad_()
-        now = TokenStats(logp, now.entropy)
+        now = TokenStats(logp, now.entropy, now.sensitivity)
         drive = algorithm.control.update(Vitals(masked_mean(batch.old_entropy, batch.mask).item(), 0.0))
         credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive)
         loss, more = algorithm.loss(now, batch, credit, drive, totals(credit.mask))

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from isentropic.policy.logprobs import entropy, sensitivity
 from isentropic.tensors import gather, masked_mean, top_fraction, totals
 from isentropic.types import ScoredBatch, TokenStats, Vitals
 
@@ -45,13 +46,14 @@ def rollouts(seed=0, rewards=((1, 0, 0, 0), (1, 1, 0, 0.5), (0, 1, 1, 1), (0, 0,
     policy = start + torch.randn(V, V, generator=draw) * 0.3
     old = think(start, tokens)
     sampler_logp = old.logp + torch.randn(rows, S, generator=draw) * 0.5
-    filled = [x.masked_fill(~mask, torch.nan) for x in (sampler_logp, old.logp, old.entropy)]
-    return policy, ScoredBatch(tokens, mask, group, reward, reward > 0, group < 0, *filled)
+    filled = [x.masked_fill(~mask, torch.nan) for x in (sampler_logp, old.logp, old.entropy, old.sensitivity)]
+    return policy, ScoredBatch(tokens, mask, group, reward, reward > 0, group < 0, *filled, old.logp)
 
 
 def think(policy, tokens):
     logits = policy[torch.nn.functional.pad(tokens, (1, -1))].log_softmax(-1)
-    return TokenStats(logits.gather(-1, tokens[..., None])[..., 0], -(logits.exp() * logits).sum(-1))
+    logp, h = logits.gather(-1, tokens[..., None])[..., 0], entropy(logits.flatten(0, 1)).view_as(tokens)
+    return TokenStats(logp, h, sensitivity(logits.flatten(0, 1), logp.flatten(), h.flatten()).view_as(tokens))
 
 
 def step(algorithm, policy, batch, size=100):
@@ -106,7 +108,7 @@ def test_padding_does_not_matter(algorithm, extra, garbage):
 def test_garbage_under_the_gradient_does_not_matter(algorithm):
     _, batch = rollouts()
     logp = torch.zeros_like(batch.old_logp).masked_fill(~batch.mask, -torch.inf).requires_grad_()
-    now = TokenStats(logp, torch.ones_like(logp).masked_fill(~batch.mask, torch.nan))
+    now = TokenStats(logp, *[torch.ones_like(logp).masked_fill(~batch.mask, torch.nan)] * 2)
     drive = algorithm.control.update(Vitals(1.0, 0.0))
     credit, _ = algorithm.assign(algorithm.advantage(batch), now, batch, drive)
     algorithm.loss(now, batch, credit, drive, totals(credit.mask))[0].backward()

@@ -76,14 +76,17 @@ class Tiny(LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=0.1)
 
     def training_step(self, batch, batch_idx):
-        scored = ScoredBatch(**vars(batch), old_logp=batch.mask * -0.25, old_entropy=batch.mask * 0.3)
+        entropy, none = batch.mask * 0.3, batch.mask * torch.nan
+        scored = ScoredBatch(
+            **vars(batch), old_logp=batch.mask * -0.25, old_entropy=entropy, old_sensitivity=entropy, ref_logp=none
+        )
         self.groups.append(int(batch.group[0]))
         for rows in (slice(0, 2), slice(2, 4)):
             self.manual_backward((self.weight * (batch.group[0] + 1)).square().sum())
             self.optimizers().step()
             self.optimizers().zero_grad()
             part = scored[rows]
-            self.seen = part, Credit(part.mask * part.reward[:, None], part.mask).drop(part.tokens == 3)
+            self.seen = part, Credit.initial(part.mask * part.reward[:, None], part.mask).drop(part.tokens == 3)
             self.during(self)
         self.rollouts += 1
         self.log_dict({"rollout/reward": 0.25, "policy/entropy": 0.3 / self.rollouts} | self.logged(self.rollouts))

@@ -75,6 +75,7 @@ def policy(tiny_model):
             clipping=Fixed(low=0.2, high=0.28, ceiling=10.0),
             penalty={},
             aggregation=TokenMean(),
+            scope="step",
         )
         defaults = {"lr": 1e-2, "weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "warmup_steps": 0}
         sizes = {"max_grad_norm": 1.0, "mini_batch": 8, "micro_batch": 8, "micro_tokens": None}

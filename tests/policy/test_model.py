@@ -20,9 +20,9 @@ def absolute(tmp_path_factory):
 def test_padding_with_garbage_changes_nothing_even_for_learned_positions(absolute, pads):
     model = LanguageModel(ModelSettings(absolute, "float32", 8, False))
     tokens, mask = torch.randint(24, (2, 12)), torch.arange(12).expand(2, 12) > 4
-    plain, _ = model(tokens, mask, 12, 1.0)
+    plain, *_ = model(tokens, mask, 12, 1.0)
     garbage = torch.randint(24, (2, pads))
-    padded, _ = model(torch.cat([tokens, garbage], 1), torch.cat([mask, garbage > 99], 1), 12 + pads, 1.0)
+    padded, *_ = model(torch.cat([tokens, garbage], 1), torch.cat([mask, garbage > 99], 1), 12 + pads, 1.0)
     torch.testing.assert_close(padded[:, :12], plain, atol=1e-6, rtol=1e-5)
     assert (padded[:, 12:] == 0).all()
 
@@ -52,7 +52,7 @@ def test_weights_saved_in_bf16_are_kept_in_fp32_so_that_a_small_learning_rate_mo
 def test_it_agrees_with_the_whole_logits_of_transformers(tiny_model):
     model = LanguageModel(ModelSettings(tiny_model, "float32", 5, False))
     tokens, mask = torch.randint(24, (3, 11)), torch.arange(11).expand(3, 11) > 2
-    logp, entropy = model(tokens, mask, 11, 0.7)
+    logp, entropy, _ = model(tokens, mask, 11, 0.7)
     reference = (model.lm(tokens).logits[:, :-1] / 0.7).log_softmax(-1)
     torch.testing.assert_close(logp[:, 3:], reference.gather(-1, tokens[:, 1:, None])[:, 2:, 0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(entropy[:, 3:], -(reference.exp() * reference).sum(-1)[:, 2:], atol=1e-5, rtol=1e-5)
@@ -72,7 +72,7 @@ def test_recomputed_activations_give_the_same_gradient(tiny_model):
 def test_bf16_compute_keeps_fp32_masters_and_gradients(tiny_model):
     model = LanguageModel(ModelSettings(tiny_model, "bfloat16", 5, False))
     tokens, mask = torch.randint(24, (3, 11)), torch.arange(11).expand(3, 11) > 2
-    logp, _ = model(tokens, mask, 11, 1.0)
+    logp, _, _ = model(tokens, mask, 11, 1.0)
     logp.sum().backward()
     assert logp.dtype == torch.float32
     assert {p.dtype for p in model.parameters()} == {p.grad.dtype for p in model.parameters()} == {torch.float32}

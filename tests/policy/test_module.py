@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from isentropic.algorithm.credit import CreditRule
+
 
 def weights(module):
     return {name: value.clone() for name, value in module.weights()}
@@ -131,7 +133,7 @@ def test_sizes_that_do_not_divide_are_refused(policy):
         policy(mini_batch=6, micro_batch=2)
 
 
-class WithoutTruncated:
+class WithoutTruncated(CreditRule):
     def __call__(self, credit, now, batch, drive):
         return credit.drop(batch.truncated[:, None] & credit.mask)
 

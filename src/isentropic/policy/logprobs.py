@@ -1,4 +1,4 @@
-"""Hidden states to the log-prob and entropy of each chosen token. The shift of logits to tokens exists only here."""
+"""Hidden states to what the policy thinks of each chosen token. The shift of logits to tokens exists only here."""
 
 from functools import partial
 from typing import Literal
@@ -23,12 +23,12 @@ def token_stats(
     temperature: float,
     chunk: int,
     wanted: Entropy,
-) -> tuple[PerToken, PerToken]:
-    """Log-prob and entropy in nats, fp32, of logits / temperature at the masked tokens; zero elsewhere.
+) -> tuple[PerToken, PerToken, PerToken]:
+    """Log-prob, entropy and sensitivity in fp32, of logits / temperature at the masked tokens; zero elsewhere.
 
     `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1. No tensor of
     [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
-    An entropy that is not wanted is NaN.
+    An entropy that is not wanted is NaN, and so is a sensitivity but beside an entropy's value.
     """
     chosen = mask[:, 1 : hidden.shape[1] + 1]
     row, column = chosen.nonzero(as_tuple=True)
@@ -39,9 +39,9 @@ def token_stats(
         stats(part, head.weight, head.bias, target, temperature, wanted)
         for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
     ]
-    logp, entropy = (torch.cat(values) for values in zip(*parts, strict=True))
-    blank = logp.new_zeros(mask.shape)
-    return blank.index_put((row, column + 1), logp), blank.index_put((row, column + 1), entropy)
+    logp, entropy, sensitivity = (torch.cat(values) for values in zip(*parts, strict=True))
+    blank, place = logp.new_zeros(mask.shape), (row, column + 1)
+    return blank.index_put(place, logp), blank.index_put(place, entropy), blank.index_put(place, sensitivity)
 
 
 def logits_stats(
@@ -51,15 +51,31 @@ def logits_stats(
     targets: Int[Tensor, " N"],
     temperature: float,
     wanted: Entropy,
-) -> tuple[Values, Values]:
+) -> tuple[Values, Values, Values]:
     log_probs = (linear(states, weight, bias).float() / temperature).log_softmax(-1)
     logp = log_probs.gather(-1, targets[:, None])[:, 0]
+    unknown = torch.full_like(logp, torch.nan)
     if wanted == "none":
-        return logp, torch.full_like(logp, torch.nan)
-    return logp, entropy(log_probs if wanted == "gradient" else log_probs.detach())
+        return logp, unknown, unknown
+    if wanted == "gradient":
+        return logp, entropy(log_probs), unknown
+    uncertainty = entropy(log_probs.detach())
+    return logp, uncertainty, sensitivity(log_probs.detach(), logp.detach(), uncertainty)
 
 
 def entropy(log_probs: Float[Tensor, "N V"]) -> Values:
     """Finite, in value and gradient, where a logit is minus infinity: an impossible token adds nothing."""
     possible = log_probs > float("-inf")
     return -(log_probs.exp() * torch.where(possible, log_probs, 0)).sum(-1)
+
+
+def sensitivity(log_probs: Float[Tensor, "N V"], logp: Values, entropy: Values) -> Values:
+    """Minus the derivative of the entropy along one policy-gradient step on the logits. arXiv:2606.19236
+
+    p (ln p + H) - sum_v p_v^2 (ln p_v + H), with p of the chosen token: positive where praise sharpens the policy,
+    negative where it spreads it; its mean under the policy is 0.
+    """
+    possible = log_probs > float("-inf")
+    everywhere = (2 * log_probs).exp() * torch.where(possible, log_probs + entropy[:, None], 0)
+    chosen = torch.where(logp > float("-inf"), logp.exp() * (logp + entropy), 0)
+    return chosen - everywhere.sum(-1)

@@ -57,10 +57,10 @@ class LanguageModel(nn.Module):
 
     def forward(
         self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Entropy = "value"
-    ) -> tuple[PerToken, PerToken]:
+    ) -> tuple[PerToken, PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
 
-        Only the first `width` columns are read; the mask is false beyond. Log-prob and entropy are zero off the mask.
+        Only the first `width` columns are read; the mask is false beyond. What it returns is zero off the mask.
         """
         bf16 = self.settings.compute_dtype == "bfloat16"
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):

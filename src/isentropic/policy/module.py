@@ -1,7 +1,7 @@
 """PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import torch
@@ -81,24 +81,30 @@ class PolicyModule(LightningModule):
             credit, metrics = self.update(mini, worth, drive, first=index == 0)
             credits += [credit] if len(rows) else []
             steps.append(metrics)
-        self.seen = batch, Credit(torch.cat([c.advantages for c in credits]), torch.cat([c.mask for c in credits]))
+        self.seen = batch, Credit(*[torch.cat([getattr(c, f.name) for c in credits]) for f in fields(Credit)])
         self.rollouts += 1
         self.report(entropy, steps)
 
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update."""
         stats = self.look(rollouts)
-        return ScoredBatch(**vars(rollouts), old_logp=stats.logp, old_entropy=stats.entropy)
+        return ScoredBatch(
+            **vars(rollouts),
+            old_logp=stats.logp,
+            old_entropy=stats.entropy,
+            old_sensitivity=stats.sensitivity,
+            ref_logp=torch.full_like(stats.logp, torch.nan),
+        )
 
     @torch.no_grad()
     def look(self, batch: RolloutBatch) -> TokenStats:
-        logp = torch.zeros(batch.mask.shape, device=batch.mask.device)
-        entropy = torch.zeros_like(logp)
+        whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
         for micro in self.micro_batches(batch):
             stats = self.think(batch, micro)
             if micro.real:
-                logp[micro.rows], entropy[micro.rows] = stats.logp, stats.entropy
-        return TokenStats(logp, entropy)
+                for f in fields(TokenStats):
+                    getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
+        return whole
 
     def think(self, batch: RolloutBatch, micro: MicroBatch, wanted: Entropy = "value") -> TokenStats:
         rows = batch[micro.rows]
@@ -110,14 +116,16 @@ class PolicyModule(LightningModule):
     def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> tuple[Credit, Metrics]:
         """One optimizer step, whatever the number of micro-batches."""
         current = self.reread and not first and bool(self.algorithm.credit)
-        now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy)
-        credit, metrics = self.algorithm.assign(advantages, now, batch, drive)
-        count = totals(credit.mask)
+        now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
         micros = self.micro_batches(batch)
+        rows = [micro.rows for micro in micros if micro.real]
+        credit, metrics = self.algorithm.assign(advantages, now, batch, drive, rows)
+        count = totals(credit.mask)
+        wanted = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
         for index, micro in enumerate(micros):
             self.sync_gradients(index == len(micros) - 1)
             part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
-            stats = self.think(batch, micro, "gradient" if self.algorithm.penalty else "none")
+            stats = self.think(batch, micro, "gradient" if wanted else "none")
             loss, seen = self.algorithm.loss(stats, batch[micro.rows], part, drive, count)
             self.manual_backward(loss)
             metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in seen.items()}

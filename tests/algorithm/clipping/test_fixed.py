@@ -1,15 +1,22 @@
 import pytest
 import torch
 
-from isentropic.algorithm.clipping import Bounds
+from isentropic.algorithm.clipping import PpoBounds
 from isentropic.algorithm.clipping.fixed import Fixed
+from isentropic.types import Credit
 
 RATIO = torch.tensor([[0.5, 0.9, 1.0, 1.25, 1.5, 20.0]])
 
 
+def worth(advantages):
+    return Credit.initial(advantages, torch.ones_like(advantages, dtype=torch.bool))
+
+
 def gains(sign, **bounds):
     ratio = RATIO.clone().requires_grad_()
-    gain = Bounds(**{"low": 0.8, "high": 1.28, "ceiling": 10.0} | bounds).gain(ratio, torch.full_like(RATIO, sign))
+    gain = PpoBounds(**{"low": 0.8, "high": 1.28, "ceiling": 10.0} | bounds).gain(
+        ratio, worth(torch.full_like(RATIO, sign))
+    )
     gain.sum().backward()
     return gain.flatten().tolist(), ratio.grad.flatten().tolist()
 
@@ -42,11 +49,11 @@ def test_gain_is_the_papers_formula():
     ratio, a = torch.rand(9, 9, generator=draw) * 12, torch.randn(9, 9, generator=draw)
     written = torch.minimum(ratio * a, ratio.clamp(0.8, 1.28) * a)
     written = torch.where(a < 0, torch.maximum(written, 10 * a), written)
-    torch.testing.assert_close(Bounds(0.8, 1.28, 10.0).gain(ratio, a), written)
+    torch.testing.assert_close(PpoBounds(0.8, 1.28, 10.0).gain(ratio, worth(a)), written)
 
 
 def test_one_ratio_for_each_row_is_spread_over_its_tokens():
-    assert Bounds(0.8, 1.28, 10.0).gain(torch.tensor([[1.5], [0.5]]), torch.ones(2, 2)).tolist() == [
+    assert PpoBounds(0.8, 1.28, 10.0).gain(torch.tensor([[1.5], [0.5]]), worth(torch.ones(2, 2))).tolist() == [
         [pytest.approx(1.28)] * 2,
         [0.5] * 2,
     ]
@@ -54,7 +61,7 @@ def test_one_ratio_for_each_row_is_spread_over_its_tokens():
 
 def test_clipped_tokens_are_those_without_gradient():
     advantages = torch.tensor([[1.0], [-1.0], [0.0]]).expand(3, 6)
-    sides = Bounds(0.8, 1.28, 10.0).clipped(RATIO.expand(3, 6), advantages)
+    sides = PpoBounds(0.8, 1.28, 10.0).clipped(RATIO.expand(3, 6), worth(advantages))
     assert {side: tokens.nonzero().tolist() for side, tokens in sides.items()} == {
         "low": [[1, 0]],
         "high": [[0, 4], [0, 5]],

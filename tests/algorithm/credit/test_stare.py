@@ -11,7 +11,7 @@ from isentropic.types import Credit, Drive
 @pytest.fixture
 def credit(paper):
     batch, _ = paper
-    return Credit(Grpo(divide_by_std=True)(batch), batch.mask)
+    return Credit.initial(Grpo(divide_by_std=True)(batch), batch.mask)
 
 
 def weights(rule, credit, paper, up=1.0):

@@ -8,7 +8,7 @@ from isentropic.types import Credit, Drive
 
 
 def weights(batch, now):
-    credit = Credit(torch.ones_like(batch.old_logp), batch.mask)
+    credit = Credit.initial(torch.ones_like(batch.old_logp), batch.mask)
     return TruncatedImportance(ceiling=2.0)(credit, now, batch, Drive()).advantages
 
 

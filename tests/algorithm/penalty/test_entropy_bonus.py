@@ -8,13 +8,13 @@ from isentropic.types import Credit, Drive, TokenStats
 @pytest.mark.parametrize("drive, sign", [(Drive(up=1), -1), (Drive(down=1), 1), (Drive(1, 1), 0), (Drive(up=3), -3)])
 def test_entropy_is_paid_for_in_proportion_to_the_drive(paper, drive, sign):
     batch, now = paper
-    cost = EntropyBonus(weight=0.01)(Credit(torch.zeros_like(now.logp), batch.mask), now, batch, drive)
+    cost = EntropyBonus(weight=0.01)(Credit.initial(torch.zeros_like(now.logp), batch.mask), now, batch, drive)
     torch.testing.assert_close(cost, torch.where(batch.mask, sign * 0.01 * now.entropy, 0))
 
 
 def test_its_gradient_reaches_the_entropy_of_chosen_tokens_only(paper):
     batch, now = paper
     entropy = now.entropy.clone().requires_grad_()
-    credit = Credit(torch.zeros_like(now.logp), batch.mask)
-    EntropyBonus(weight=0.01)(credit, TokenStats(now.logp, entropy), batch, Drive(up=1)).sum().backward()
+    credit = Credit.initial(torch.zeros_like(now.logp), batch.mask)
+    EntropyBonus(weight=0.01)(credit, TokenStats(now.logp, entropy, entropy), batch, Drive(up=1)).sum().backward()
     torch.testing.assert_close(entropy.grad, -0.01 * batch.mask.double())

@@ -31,7 +31,9 @@ def test_the_penalty_is_added_before_advantages_are_normalised():
     shaped = Overlong(max_length=18, buffer=8)(rollouts)
     assert shaped.reward.tolist() == pytest.approx([0.5, -1.0, 1.0, -1.25])
     logp = shaped.sampler_logp
-    advantages = Grpo(divide_by_std=True)(ScoredBatch(**vars(shaped), old_logp=logp, old_entropy=logp))
+    advantages = Grpo(divide_by_std=True)(
+        ScoredBatch(**vars(shaped), old_logp=logp, old_entropy=logp, old_sensitivity=logp, ref_logp=logp)
+    )
     assert advantages[:, 0].tolist() == pytest.approx([0.621425, -0.734412, 1.073371, -0.960385], abs=2e-6)
 
 
