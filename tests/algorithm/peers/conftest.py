@@ -9,7 +9,7 @@ import builtins
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec, module_from_spec, resolve_name
 from pathlib import Path
@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 # Beside the environment, not in it: see install_peers in requirements/install.py.
 FOLDER = Path(sys.prefix) / "peers"
@@ -110,3 +111,62 @@ def trl_grpo() -> ModuleType:
 @pytest.fixture
 def liger_grpo() -> ModuleType:
     return peer("liger_kernel.chunked_loss.grpo_loss", (), ("liger_kernel", "liger_kernel.chunked_loss"))
+
+
+def scene(seed: int) -> Any:
+    """A step of 18 answers in five groups, mixed up and ragged: (batch, what the policy thinks now), in fp64.
+
+    One answer lost all its tokens, one group has equal rewards; some tokens moved far enough for every clipping, and
+    padding holds garbage.
+    """
+    from isentropic.types import ScoredBatch, TokenStats
+
+    draw = torch.Generator().manual_seed(seed)
+    group = torch.tensor([0] * 4 + [1] * 2 + [2] * 3 + [3] * 5 + [4] * 4)[torch.randperm(18, generator=draw)]
+    shape = (len(group), 9)
+    length = torch.randint(1, 10, (len(group), 1), generator=draw)
+    length[seed % 18] = 0
+    mask = torch.arange(9) < length
+    reward = torch.randint(0, 5, (len(group),), generator=draw).double() / 4
+    reward[group == 4] = 1.0
+
+    def uniform() -> torch.Tensor:
+        return torch.rand(shape, generator=draw, dtype=torch.float64)
+
+    def noise(size: float) -> torch.Tensor:
+        return torch.randn(shape, generator=draw, dtype=torch.float64) * size
+
+    old = 2 * uniform().log()
+    now = (old + noise(0.3) + torch.where(uniform() < 0.2, noise(3.0), 0.0)).clamp(max=-1e-3)
+    sampler, ref, old_entropy, entropy, sensitivity = old + noise(0.5), old + noise(0.3), *(uniform() for _ in range(3))
+    old, now, sampler, ref = (x.masked_fill(~mask, -30.0) for x in (old, now, sampler, ref))
+    truncated = group < 0
+    tokens = torch.zeros(shape, dtype=torch.long)
+    rows = (tokens, mask, group, reward, reward > 0.5, truncated, sampler)
+    return ScoredBatch(*rows, old, old_entropy, sensitivity, ref), TokenStats(now, entropy, sensitivity)
+
+
+@pytest.fixture(params=range(4))
+def a_step(request: pytest.FixtureRequest) -> Any:
+    return scene(request.param)
+
+
+@pytest.fixture
+def scenes() -> Any:
+    return [scene(seed) for seed in range(4)]
+
+
+@pytest.fixture
+def verl_loss(core_algos: ModuleType) -> Callable[..., tuple[float, torch.Tensor]]:
+    """verl's own policy loss, as (loss, gradient at each log-prob); keywords are fields of its ActorConfig."""
+
+    def charged(name: str, batch: Any, now: Any, credit: Any, mode: str, weights: Any = None, **settings: Any):
+        logp = now.logp.clone().requires_grad_()
+        config = core_algos.ActorConfig(strategy="fsdp", rollout_n=4, ppo_micro_batch_size_per_gpu=1, **settings)
+        loss, _ = core_algos.get_policy_loss_fn(name)(
+            batch.old_logp, logp, credit.advantages, credit.mask.double(), mode, config, weights
+        )
+        loss.backward()
+        return loss.item(), logp.grad
+
+    return charged
