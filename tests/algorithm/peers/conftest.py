@@ -53,12 +53,12 @@ def without(peer: str, absent: tuple[str, ...]) -> Iterator[None]:
     """Imports of `absent` that are written in the peer's files find an Absent."""
     real = builtins.__import__
 
-    def lenient(name: str, importer: Any = None, local: Any = None, names: Any = (), level: int = 0) -> Any:
-        if importer and str(importer.get("__name__")).partition(".")[0] == peer:
-            full = resolve_name("." * level + name, importer["__package__"]) if level else name
+    def lenient(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        if globals and str(globals.get("__name__")).partition(".")[0] == peer:
+            full = resolve_name("." * level + name, globals["__package__"]) if level else name
             if any(f"{full}.".startswith(f"{one}.") for one in absent):
-                return Absent(full if names else full.partition(".")[0])
-        return real(name, importer, local, names, level)
+                return Absent(full if fromlist else full.partition(".")[0])
+        return real(name, globals, locals, fromlist, level)
 
     environment = dict(os.environ)
     builtins.__import__, Absent.loading = lenient, True

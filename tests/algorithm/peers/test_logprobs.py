@@ -17,7 +17,7 @@ def theirs(request):
 
     def verl(logits, targets, temperature):
         functional = request.getfixturevalue("core_algos").verl_F
-        logits = logits / temperature
+        logits = logits.double() / temperature  # in fp32 its entropy is off by 5e-6
         return functional.logprobs_from_logits_v2(logits, targets), functional.entropy_from_logits(logits)
 
     return {"trl": trl, "verl": verl}[request.param]
@@ -34,7 +34,19 @@ def test_log_probs_and_entropies_are_theirs(theirs, seed, temperature):
     targets = torch.randint(301, (50,), generator=draw)
     ours = logits_stats(states, weight, None, targets, temperature, "value")[:2]
     for mine, other in zip(ours, theirs(states @ weight.T, targets, temperature), strict=True):
-        assert torch.allclose(mine, other, rtol=1e-6, atol=1e-6)
+        assert torch.allclose(mine, other.float(), rtol=1e-6, atol=1e-6)
+
+
+def test_verls_entropy_loses_digits_where_logits_are_large_and_ours_does_not(core_algos):
+    from isentropic.policy.logprobs import entropy
+
+    draw = torch.Generator().manual_seed(0)
+    logits = torch.randn(200, 301, generator=draw, dtype=torch.float64) * 4 + 50
+    exact = entropy(logits.log_softmax(-1))
+    ours = entropy(logits.float().log_softmax(-1))
+    theirs = core_algos.verl_F.entropy_from_logits(logits.float())
+    assert (ours - exact).abs().max() < 1e-6
+    assert (theirs - exact).abs().max() > 1e-5
 
 
 @pytest.mark.parametrize("theirs", ["trl", "verl"], indirect=True)
