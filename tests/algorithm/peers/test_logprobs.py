@@ -41,10 +41,10 @@ def test_verls_entropy_loses_digits_where_logits_are_large_and_ours_does_not(cor
     from isentropic.policy.logprobs import entropy
 
     draw = torch.Generator().manual_seed(0)
-    logits = torch.randn(200, 301, generator=draw, dtype=torch.float64) * 4 + 50
-    exact = entropy(logits.log_softmax(-1))
-    ours = entropy(logits.float().log_softmax(-1))
-    theirs = core_algos.verl_F.entropy_from_logits(logits.float())
+    logits = torch.randn(200, 301, generator=draw) * 4 + 50
+    exact = entropy(logits.double().log_softmax(-1))
+    ours = entropy(logits.log_softmax(-1))
+    theirs = core_algos.verl_F.entropy_from_logits(logits)
     assert (ours - exact).abs().max() < 1e-6
     assert (theirs - exact).abs().max() > 1e-5
 
