@@ -65,17 +65,25 @@ def paper():
 
 @pytest.fixture
 def charge():
-    """One optimizer step of one micro-batch, up to its loss: (loss, gradient at each log-prob, metrics, credit)."""
+    """One optimizer step, up to its loss: (loss, gradient at each log-prob, metrics, credit).
+
+    In one micro-batch, or in as many as lists of row numbers are given.
+    """
     from isentropic.tensors import masked_mean, totals
     from isentropic.types import TokenStats, Vitals
 
-    def charged(algorithm, batch, now, progress=0.0):
+    def charged(algorithm, batch, now, *micro_batches, progress=0.0):
         logp = now.logp.clone().requires_grad_()
         now = TokenStats(logp, now.entropy, now.sensitivity)
         drive = algorithm.control.update(Vitals(masked_mean(batch.old_entropy, batch.mask).item(), progress))
-        credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive)
-        loss, more = algorithm.loss(now, batch, credit, drive, totals(credit.mask))
-        loss.backward()
-        return loss.item(), logp.grad, {k: float(v) for k, v in (metrics | more).items()}, credit
+        parts = [torch.tensor(rows) for rows in micro_batches] or [torch.arange(len(logp))]
+        credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive, parts)
+        loss, counts = 0.0, totals(credit.mask)
+        for rows in parts:
+            part, more = algorithm.loss(now[rows], batch[rows], credit[rows], drive, counts)
+            part.backward()
+            loss += part.item()
+            metrics = metrics | {name: metrics.get(name, 0) + value for name, value in more.items()}
+        return loss, logp.grad, {k: float(v) for k, v in metrics.items()}, credit
 
     return charged

@@ -70,7 +70,7 @@ def policy(tiny_model):
         algorithm = Algorithm(
             control=Gate(target=9.0, step=0.0, ceiling=5.0),
             advantage=Grpo(divide_by_std=True),
-            credit={"stare": Stare(top=0.2, boost=2.0, damp=0.9)},
+            credit={"stare": Stare(top=0.2, boost=2.0, damp=0.9, good_rest=1.0, bad_rest=1.0)},
             ratio=TokenRatio(),
             clipping=Fixed(low=0.2, high=0.28, ceiling=10.0),
             penalty={},
