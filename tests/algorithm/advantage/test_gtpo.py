@@ -1,5 +1,7 @@
 import math
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -225,3 +227,13 @@ def test_one_unknown_entropy_is_its_tokens_own_affair(build, paper):
 def test_settings_out_of_range_are_refused(build, setting, sentence):
     with pytest.raises(Exception, match=sentence):
         build(GTPO, f"algorithm.advantage.{setting}")
+
+
+@pytest.mark.golden
+def test_the_tables_of_the_page_are_those_of_its_script(capsys):
+    docs = Path(__file__).parents[3] / "docs"
+    runpy.run_path(str(docs / "gtpo.py"), run_name="__main__")
+    tables = capsys.readouterr().out.strip().split("\n\n")
+    assert len(tables) == 3
+    page = (docs / "gtpo.md").read_text()
+    assert [table for table in tables if table not in page] == []
