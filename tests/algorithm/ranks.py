@@ -59,9 +59,7 @@ def arithmetic(batch, mine):
         "gathered": gather(x[mask]),
         "moments": torch.stack([masked_mean(x, mask), masked_std(x, mask, True), masked_std(x, mask, False)]),
         "exact": torch.stack([masked_max(x, mask), *[quantile(x, mask, q, how) for q, how in QUANTILES]]),
-        "top": torch.stack(
-            [gather(top_fraction(x, mask, f).float().flatten()).view(-1, S).bool() for f in FRACTIONS]
-        ),
+        "top": torch.stack([gather(top_fraction(x, mask, f).float().flatten()).view(-1, S).bool() for f in FRACTIONS]),
         "totals": torch.stack([counts.tokens, counts.sequences]) * dist.get_world_size(),
         "largest": largest(int(mask.sum())),
         "alone": gather(own[None]),
