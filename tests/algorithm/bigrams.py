@@ -96,28 +96,28 @@ def assigned(algorithm, now, batch, drive, size=100):
 
 
 def step(algorithm, policy, batch, size=100, garbage=torch.nan):
-    """One optimizer step in micro-batches of `size` rows: gradient, then loss and metrics; the mean over ranks."""
+    """One optimizer step in micro-batches of `size` rows: gradient, loss, then metrics; the mean over ranks."""
     policy = policy.clone().requires_grad_()
     drive = driven(algorithm, batch)
     credit, counts, metrics = assigned(algorithm, read(policy, batch, garbage), batch, drive, size)
-    metrics = {"loss": 0.0} | metrics
+    cost = torch.zeros(())
     for start in range(0, len(batch.reward), size):
         rows = slice(start, start + size)
         now = seen_by_the_loss(algorithm, read(policy, batch[rows], garbage))
         loss, more = algorithm.loss(now, batch[rows], credit[rows], drive, counts)
         loss.backward()
-        for name, value in {"loss": loss.detach(), **more}.items():
-            metrics[name] = metrics.get(name, 0.0) + value
+        cost += loss.detach()
+        metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in more.items()}
     values = torch.stack([torch.as_tensor(metrics[name]).float() for name in sorted(metrics)])
-    return average(torch.cat([policy.grad.flatten(), values]))
+    return average(torch.cat([policy.grad.flatten(), cost[None], values]))
 
 
-def gradient(algorithm, policy, batch, garbage=torch.nan, drive=None):
+def gradient(algorithm, policy, batch, garbage=torch.nan, drive=None, now=None, size=100):
     """Of one step's loss at each token's log-prob and entropy, [2, B, S], and what the loss was divided by."""
     with torch.no_grad():
-        now = read(policy, batch, garbage)
+        now = now or read(policy, batch, garbage)
     drive = drive or driven(algorithm, batch)
-    credit, counts, _ = assigned(algorithm, now, batch, drive)
+    credit, counts, _ = assigned(algorithm, now, batch, drive, size)
     leaves = [x.clone().requires_grad_() for x in (now.logp, now.entropy)]
     seen = seen_by_the_loss(algorithm, TokenStats(*leaves, now.sensitivity))
     algorithm.loss(seen, batch, credit, drive, counts)[0].backward()
