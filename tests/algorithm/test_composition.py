@@ -115,9 +115,9 @@ def cooked(parts, chosen, scope, draw):
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_any_parts_go_together(parts, bigrams, seed):
     policy, batch = bigrams.rollouts(seed, certain=seed % 3)
-    now, before, pushed = bigrams.read(policy, batch), deepcopy(parts), 0
+    now, before, pushed, draw = bigrams.read(policy, batch), deepcopy(parts), 0, Random(seed)
     for chosen, scope in ingredients(seed):
-        algorithm = cooked(parts, chosen, scope, Random(seed))
+        algorithm = cooked(parts, chosen, scope, draw)
         once, twice = [bigrams.gradient(algorithm, policy, batch, now=now, size=5)[0] for _ in range(2)]
         assert once.isfinite().all(), chosen
         assert (once[:, ~batch.mask] == 0).all(), chosen
