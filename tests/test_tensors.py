@@ -11,7 +11,10 @@ from isentropic.tensors import (
     group_centred,
     group_mean,
     group_score,
+    masked_max,
     masked_mean,
+    masked_std,
+    quantile,
     row_mean,
     share,
     top_fraction,
@@ -93,6 +96,70 @@ def test_means_do_not_see_what_is_masked(table):
     for row, values, kept in zip(row_mean(dirty, mask), x, mask, strict=True):
         expected = values[kept].mean() if kept.any() else torch.tensor(0.0)
         torch.testing.assert_close(row, expected, atol=1e-4, rtol=1e-5)
+
+
+@patient
+@given(tables(), st.floats(0, 1), st.sampled_from(["linear", "lower", "higher", "nearest"]))
+def test_quantiles_are_those_of_torch(table, q, interpolation):
+    x, mask, dirty = (t.double() if t.is_floating_point() else t for t in table)
+    found = quantile(dirty, mask, q, interpolation)
+    if mask.any():
+        expected = torch.quantile(x[mask], q, interpolation=interpolation)
+        torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    else:
+        assert found.isnan()
+
+
+@pytest.mark.parametrize(
+    "interpolation, expected", [("linear", 2.15), ("lower", 1.8), ("higher", 2.5), ("nearest", 2.5)]
+)
+def test_a_quantile_between_two_values(interpolation, expected):
+    x = torch.tensor([[2.5, math.nan, 0.05], [9, 1.8, math.inf]], dtype=torch.float64)
+    mask = torch.tensor([[True, True, True], [False, True, False]])
+    assert quantile(x, mask, 0.75, interpolation).item() == pytest.approx(expected, abs=1e-12)
+
+
+@patient
+@given(NUMBERS, st.integers(1, 12), st.floats(0, 1))
+def test_quantiles_and_spread_of_equal_values_are_exact(value, n, q):
+    x = torch.full((n,), value)
+    assert quantile(x, x == x, q, "linear") == x[0]
+    assert masked_mean(x, x == x) == x[0]
+    assert masked_std(x, x == x, unbiased=False) == 0
+
+
+def test_a_quantile_of_more_values_than_torch_takes():
+    x = torch.zeros(2**24 + 2)
+    x[-1] = 1
+    assert quantile(x, x >= 0, 1.0, "linear") == 1
+    with pytest.raises(RuntimeError, match="too large"):
+        torch.quantile(x, 1.0)
+
+
+@patient
+@given(tables(), st.booleans())
+def test_the_standard_deviation_is_that_of_torch(table, unbiased):
+    x, mask, dirty = table
+    found, values = masked_std(dirty, mask, unbiased), x[mask].double()
+    if len(values) == 1:
+        assert found == 0
+    else:
+        expected = values.std(unbiased=unbiased).float() if len(values) else torch.tensor(math.nan)
+        torch.testing.assert_close(found, expected, equal_nan=True, atol=1e-4, rtol=1e-4)
+
+
+@patient
+@given(tables())
+def test_the_largest_does_not_see_what_is_masked_nor_nan(table):
+    x, mask, dirty = table
+    expected = x[mask].max() if mask.any() else torch.tensor(-math.inf)
+    assert masked_max(dirty, mask) == expected
+    dirty = torch.cat([dirty, torch.full_like(dirty, math.nan)])
+    assert masked_max(dirty, torch.cat([mask, mask])) == expected
+
+
+def test_the_largest_of_no_rows_is_minus_infinity():
+    assert masked_max(torch.ones(0, 3), torch.ones(0, 3) > 0) == -math.inf
 
 
 @patient

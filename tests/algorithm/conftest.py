@@ -96,10 +96,10 @@ def charge():
     from isentropic.tensors import masked_mean, totals
     from isentropic.types import TokenStats, Vitals
 
-    def charged(algorithm, batch, now):
+    def charged(algorithm, batch, now, progress=0.0):
         logp = now.logp.clone().requires_grad_()
         now = TokenStats(logp, now.entropy, now.sensitivity)
-        drive = algorithm.control.update(Vitals(masked_mean(batch.old_entropy, batch.mask).item(), 0.0))
+        drive = algorithm.control.update(Vitals(masked_mean(batch.old_entropy, batch.mask).item(), progress))
         credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive)
         loss, more = algorithm.loss(now, batch, credit, drive, totals(credit.mask))
         loss.backward()
