@@ -27,6 +27,7 @@ UNCLIPPED = Fixed(low=1.0, high=math.inf, ceiling=math.inf)
 OPEN = "algorithm.control.target=10"
 ACTING = {
     "dr_grpo": ["algorithm.aggregation.length=6"],
+    "flexible_od": ["algorithm.control.start=1.5"],
     "stare": [OPEN, "algorithm.credit.stare.boost=3"],
     "stare_c2": [OPEN, "algorithm.credit.stare.boost=3"],
     "stare_adaptive": [OPEN, "algorithm.credit.stare.boost=3"],
