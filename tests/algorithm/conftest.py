@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.utils import instantiate
 
 CONFIGS = Path(__file__).parents[2] / "configs"
+RECIPES = sorted(path.stem for path in (CONFIGS / "algorithm").glob("*.yaml"))
 
 # The lines of configs/train.yaml that concern the algorithm.
 ALONE = [
@@ -35,10 +37,35 @@ def configure():
     return lambda *overrides: deepcopy(composed(*overrides))
 
 
+@cache
+def built(*overrides):
+    return instantiate(deepcopy(composed(*overrides)))
+
+
+@pytest.fixture(scope="session")
+def build():
+    """Overrides in, an Algorithm out; its controller remembers nothing yet."""
+    return lambda *overrides: deepcopy(built(*overrides))
+
+
+@pytest.fixture(scope="session")
+def bigrams():
+    """The module of that name beside this file."""
+    spec = spec_from_file_location("bigrams", Path(__file__).with_name("bigrams.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=RECIPES)
+def recipe(request):
+    return request.param
+
+
 @pytest.fixture
-def build(configure):
-    """Overrides in, an Algorithm out."""
-    return lambda *overrides: instantiate(configure(*overrides))
+def acting(recipe, bigrams, build):
+    """A recipe, with the settings at which it does something to the rollouts of bigrams.py."""
+    return build(f"algorithm={recipe}", *bigrams.ACTING.get(recipe, []))
 
 
 def table(rows, pad):
