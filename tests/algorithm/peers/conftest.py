@@ -157,11 +157,27 @@ def scenes() -> Any:
 
 
 @pytest.fixture
+def agree() -> Callable[[tuple[float, torch.Tensor], tuple[float, torch.Tensor]], None]:
+    """(loss, gradient), ours and theirs."""
+
+    def compared(ours: tuple[float, torch.Tensor], theirs: tuple[float, torch.Tensor]) -> None:
+        assert ours[0] == pytest.approx(theirs[0], abs=1e-6)
+        assert torch.allclose(ours[1], theirs[1], rtol=0, atol=1e-6)
+        assert ours[1].abs().max() > 1e-3
+
+    return compared
+
+
+@pytest.fixture
 def verl_loss(core_algos: ModuleType) -> Callable[..., tuple[float, torch.Tensor]]:
     """verl's own policy loss, as (loss, gradient at each log-prob); keywords are fields of its ActorConfig."""
 
     def charged(name: str, batch: Any, now: Any, credit: Any, mode: str, weights: Any = None, **settings: Any):
         logp = now.logp.clone().requires_grad_()
+        if "policy_loss" in settings:
+            settings["policy_loss"] = core_algos.ActorConfig.__dataclass_fields__["policy_loss"].default_factory(
+                **settings["policy_loss"]
+            )
         config = core_algos.ActorConfig(strategy="fsdp", rollout_n=4, ppo_micro_batch_size_per_gpu=1, **settings)
         loss, _ = core_algos.get_policy_loss_fn(name)(
             batch.old_logp, logp, credit.advantages, credit.mask.double(), mode, config, weights

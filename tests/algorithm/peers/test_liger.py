@@ -19,6 +19,10 @@ LOSSES = {
         ["algorithm=dr_grpo", "algorithm.aggregation.length=9", EXACT],
         {"loss_type": "dr_grpo", "max_completion_length": 9},
     ),
+    "gspo": (
+        ["algorithm=gspo"],
+        {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon_low": 3e-4, "epsilon_high": 4e-4},
+    ),
 }
 
 

@@ -1,7 +1,6 @@
 """Losses and their gradients at every log-prob against verl's own. Where definitions differ, there are numbers."""
 
 import pytest
-import torch
 
 pytestmark = pytest.mark.parity
 
@@ -20,18 +19,37 @@ def overridden(mode):
     return [override, *length], {"global_batch_info": batch_info} if batch_info else {}
 
 
-def same(ours, theirs):
-    assert ours[0] == pytest.approx(theirs[0], abs=1e-6)
-    assert torch.allclose(ours[1], theirs[1], rtol=0, atol=1e-6)
-    assert ours[1].abs().max() > 1e-3
+CLIP_HIGHER = {"clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 10.0}
+
+# Our override, verl's name of the same loss, its aggregation and its settings.
+LOSSES = {
+    "gspo": (
+        ["algorithm=gspo"],
+        "gspo",
+        "seq-mean-token-mean",
+        {"clip_ratio_low": 3e-4, "clip_ratio_high": 4e-4},
+    ),
+    "gspo, wide": (
+        ["algorithm=gspo", "algorithm.clipping.low=0.2", "algorithm.clipping.high=0.28"],
+        "gspo",
+        "seq-mean-token-mean",
+        CLIP_HIGHER,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_are_verls(build, charge, verl_loss, agree, a_step, name):
+    overrides, theirs, mode, settings = LOSSES[name]
+    loss, gradient, _, credit = charge(build(*overrides), *a_step)
+    agree((loss, gradient), verl_loss(theirs, *a_step, credit, mode, **settings))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_aggregations_of_the_clipped_loss_are_verls(build, charge, verl_loss, a_step, mode):
+def test_aggregations_of_the_clipped_loss_are_verls(build, charge, verl_loss, agree, a_step, mode):
     overrides, settings = overridden(mode)
     loss, gradient, _, credit = charge(build("algorithm=dapo", *overrides), *a_step)
-    clips = {"clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 10.0}
-    same((loss, gradient), verl_loss("vanilla", *a_step, credit, mode, **clips, **settings))
+    agree((loss, gradient), verl_loss("vanilla", *a_step, credit, mode, **CLIP_HIGHER, **settings))
 
 
 def test_the_scenes_reach_every_limit(build, charge, scenes):
@@ -50,10 +68,11 @@ def test_two_micro_batches_count_alike_in_verl_only_when_told_the_tokens_of_the_
     halves = [slice(0, 2), slice(2, 4)]
     counts = totals(credit.mask)
     ours = sum(algorithm.loss(now[h], batch[h], credit[h], Drive(), counts)[0].item() for h in halves)
-    clips = {"clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 10.0}
 
     def theirs(**told):
-        return [verl_loss("vanilla", batch[h], now[h], credit[h], "token-mean", **clips, **told)[0] for h in halves]
+        return [
+            verl_loss("vanilla", batch[h], now[h], credit[h], "token-mean", **CLIP_HIGHER, **told)[0] for h in halves
+        ]
 
     assert ours == pytest.approx(sum(theirs(global_batch_info={"batch_num_tokens": 14})), abs=1e-6)
     assert ours == pytest.approx(0.430950, abs=1e-6)
