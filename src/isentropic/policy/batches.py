@@ -1,13 +1,17 @@
 """Which rows go through the model together."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from isentropic.tensors import largest
-from isentropic.types import Mask
+from isentropic.types import Mask, Rows, ScoredBatch
+
+Record = TypeVar("Record", bound=Rows)
 
 
 @dataclass(frozen=True)
@@ -34,3 +38,14 @@ def micro_batches(mask: Mask, count: int, tokens: int | None) -> list[MicroBatch
     batches = [MicroBatch(torch.tensor(p, device=mask.device), widths[p[0]], real=True) for p in parts]
     filler = MicroBatch(torch.zeros(1, dtype=torch.long, device=mask.device), widths[0] if widths else 2, real=False)
     return batches + [filler] * (largest(len(batches)) - len(batches))
+
+
+def blank(batch: ScoredBatch) -> ScoredBatch:
+    """One row that counts for nothing: a rank without rows takes its part in the step all the same."""
+    return replace(batch[:1], mask=torch.zeros_like(batch.mask[:1]))
+
+
+def join(records: Sequence[Record]) -> Record:
+    """The rows of all."""
+    first = records[0]
+    return replace(first, **{f.name: torch.cat([getattr(record, f.name) for record in records]) for f in fields(first)})
