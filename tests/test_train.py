@@ -206,6 +206,19 @@ def test_loggers_and_debugging_settings_leave_their_files(inside):
     assert len(groups) == 1, "more than one problem"
 
 
+def test_dapo_whole_pays_samples_anew_and_shapes(inside):
+    folder = inside(train, "algorithm=dapo", "rollout=dapo")
+    steps = rows(folder)
+    assert list(steps) == [1, 2]
+    for row in steps.values():
+        assert row["rollout/tries"] > 1 and row["policy/grad_norm"] > 0
+        right = row["rollout/correct"]
+        assert 0 < right < 1 and -1 - 2 * right < row["rollout/reward"] <= 2 * right - 1
+    for line in map(json.loads, (folder / "samples.jsonl").read_text().splitlines()):
+        beyond = len(line["tokens"]) - (32 - 6)
+        assert line["reward"] == pytest.approx((1 if line["correct"] else -1) - min(max(beyond / 6, 0), 1), abs=1e-3)
+
+
 def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
     result = command("train", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m")
     assert result.returncode == 0, result.stderr
