@@ -1,4 +1,4 @@
-"""Makes .venv and fills it from torch.lock and cpu.lock; a second call finds the stamp and leaves.
+"""Makes .venv and fills it from torch.lock, cpu.lock and peers.lock; a second call finds the stamp and leaves.
 
 Only the standard library: this runs before anything is installed.
 """
@@ -45,7 +45,7 @@ def main() -> None:
 def fingerprint() -> str:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     metadata = repr((settings["project"], settings["build-system"])).encode()  # how tools are set changes no package
-    sources = (LOCKS / "torch.lock", LOCKS / "cpu.lock", Path(__file__))
+    sources = (LOCKS / "torch.lock", LOCKS / "cpu.lock", LOCKS / "peers.lock", Path(__file__))
     return hashlib.sha256(metadata + b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
@@ -61,6 +61,8 @@ def set_up() -> None:
             "  pycosat needs a C compiler and Python's headers: without it, all of reasoning_gym but its zebra puzzles"
         )
         shutil.copy(LOCKS / "pycosat_stand_in.py", site_packages() / "pycosat.py")  # a built one would come before it
+    if not install_peers():
+        print("  without verl, trl and liger-kernel, the tests that compare with them are skipped")
     require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)]))
     if not (sys.platform == "linux" and platform.machine() == "x86_64"):
         print(
@@ -118,6 +120,12 @@ def install_torch() -> bool:
     if pip("torch (CPU), as pip is configured", wanted, otherwise="not there"):
         return True
     return pip(f"torch (CPU) from {TORCH_INDEX}", [*wanted, "--extra-index-url", TORCH_INDEX])
+
+
+def install_peers() -> bool:
+    """Only for tests, and beside the environment: verl's wheel also brings packages called tests and scripts."""
+    wanted = ["--require-hashes", "--requirement", str(LOCKS / "peers.lock")]
+    return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=3, otherwise="not there")
 
 
 def pip(what: str, arguments: list[str], expected: int = 1, otherwise: str = "failed") -> bool:

@@ -34,7 +34,16 @@ LONG_FUNCTIONS: dict[str, str] = {}
 # Tests of several files together, with what they are of.
 ACROSS = {
     "algorithm/test_composition.py": "parts with each other",
-    "algorithm/test_invariances.py": "what a cut, a split or padding must not change",
+    "algorithm/test_degenerate.py": "input from which nothing can be learnt",
+    "algorithm/test_invariances.py": "what a cut, an order or padding must not change",
+    "algorithm/test_ranks.py": "what a split over ranks must not change",
+    "algorithm/peers/test_liger.py": "liger's fused loss, and ours",
+    "algorithm/peers/test_loading.py": "what loading the peers leaves behind",
+    "algorithm/peers/test_logprobs.py": "log-probs of TRL and verl, and ours",
+    "algorithm/peers/test_trl.py": "the losses of TRL's trainer, and ours",
+    "algorithm/peers/test_verl_advantages.py": "verl's advantages, and ours",
+    "algorithm/peers/test_verl_corrections.py": "verl's corrections for the sampler, and ours",
+    "algorithm/peers/test_verl_losses.py": "verl's losses, and ours",
     "algorithm/test_recipes.py": "each recipe, composed from its parts",
     "assets/test_base_model.py": "the base model that ships with the package",
 }

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-CPU, TORCH = (ROOT / "requirements" / lock for lock in ("cpu.lock", "torch.lock"))
+CPU, TORCH, PEERS = (ROOT / "requirements" / lock for lock in ("cpu.lock", "torch.lock", "peers.lock"))
 BUILT_FOR_CUDA = {"torchvision", "torchaudio", "torchcodec"}
 
 
@@ -26,7 +26,7 @@ def locked(lock: Path) -> dict[str, set[str]]:
 
 
 def test_every_locked_package_has_one_version_and_its_hashes():
-    for lock in (CPU, TORCH):
+    for lock in (CPU, TORCH, PEERS):
         for block in blocks(lock):
             assert re.match(r"[\w.-]+==[\w.+]+ ", block) and "--hash=sha256:" in block, block[:80]
 
@@ -34,8 +34,8 @@ def test_every_locked_package_has_one_version_and_its_hashes():
 def test_the_locks_satisfy_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    versions = locked(CPU) | locked(TORCH)
-    for line in [*project["dependencies"], *extras["cpu"], *extras["dev"]]:
+    versions = locked(CPU) | locked(TORCH) | locked(PEERS)
+    for line in [*project["dependencies"], *extras["cpu"], *extras["dev"], *extras["peers"]]:
         requirement = Requirement(line)
         found = versions.get(canonicalize_name(requirement.name), set())
         assert found and all(one in requirement.specifier for one in found), (
@@ -44,7 +44,7 @@ def test_the_locks_satisfy_pyproject():
 
 
 def test_what_is_built_for_cuda_is_neither_locked_nor_installed():
-    assert locked(CPU).keys() & {*BUILT_FOR_CUDA, "torch", "triton"} == set()
+    assert (locked(CPU) | locked(PEERS)).keys() & {*BUILT_FOR_CUDA, "torch", "triton"} == set()
     assert not [name for name in locked(CPU) if name.startswith("nvidia-")]
     if importlib.metadata.version("torch").endswith("+cpu"):
         assert {canonicalize_name(one.name) for one in importlib.metadata.distributions()} & BUILT_FOR_CUDA == set()

@@ -11,7 +11,12 @@ from isentropic.tensors import (
     group_centred,
     group_mean,
     group_score,
+    group_size,
+    group_sum,
+    masked_max,
     masked_mean,
+    masked_std,
+    quantile,
     row_mean,
     share,
     top_fraction,
@@ -96,6 +101,70 @@ def test_means_do_not_see_what_is_masked(table):
 
 
 @patient
+@given(tables(), st.floats(0, 1), st.sampled_from(["linear", "lower", "higher", "nearest"]))
+def test_quantiles_are_those_of_torch(table, q, interpolation):
+    x, mask, dirty = (t.double() if t.is_floating_point() else t for t in table)
+    found = quantile(dirty, mask, q, interpolation)
+    if mask.any():
+        expected = torch.quantile(x[mask], q, interpolation=interpolation)
+        torch.testing.assert_close(found, expected, atol=1e-9, rtol=0)
+    else:
+        assert found.isnan()
+
+
+@pytest.mark.parametrize(
+    "interpolation, expected", [("linear", 2.15), ("lower", 1.8), ("higher", 2.5), ("nearest", 2.5)]
+)
+def test_a_quantile_between_two_values(interpolation, expected):
+    x = torch.tensor([[2.5, math.nan, 0.05], [9, 1.8, math.inf]], dtype=torch.float64)
+    mask = torch.tensor([[True, True, True], [False, True, False]])
+    assert quantile(x, mask, 0.75, interpolation).item() == pytest.approx(expected, abs=1e-12)
+
+
+@patient
+@given(NUMBERS, st.integers(1, 12), st.floats(0, 1))
+def test_quantiles_and_spread_of_equal_values_are_exact(value, n, q):
+    x = torch.full((n,), value)
+    assert quantile(x, x == x, q, "linear") == x[0]
+    assert masked_mean(x, x == x) == x[0]
+    assert masked_std(x, x == x, unbiased=False) == 0
+
+
+def test_a_quantile_of_more_values_than_torch_takes():
+    x = torch.zeros(2**24 + 2)
+    x[-1] = 1
+    assert quantile(x, x >= 0, 1.0, "linear") == 1
+    with pytest.raises(RuntimeError, match="too large"):
+        torch.quantile(x, 1.0)
+
+
+@patient
+@given(tables(), st.booleans())
+def test_the_standard_deviation_is_that_of_torch(table, unbiased):
+    x, mask, dirty = table
+    found, values = masked_std(dirty, mask, unbiased), x[mask].double()
+    if len(values) == 1:
+        assert found == 0
+    else:
+        expected = values.std(unbiased=unbiased).float() if len(values) else torch.tensor(math.nan)
+        torch.testing.assert_close(found, expected, equal_nan=True, atol=1e-4, rtol=1e-4)
+
+
+@patient
+@given(tables())
+def test_the_largest_does_not_see_what_is_masked_nor_nan(table):
+    x, mask, dirty = table
+    expected = x[mask].max() if mask.any() else torch.tensor(-math.inf)
+    assert masked_max(dirty, mask) == expected
+    dirty = torch.cat([dirty, torch.full_like(dirty, math.nan)])
+    assert masked_max(dirty, torch.cat([mask, mask])) == expected
+
+
+def test_the_largest_of_no_rows_is_minus_infinity():
+    assert masked_max(torch.ones(0, 3), torch.ones(0, 3) > 0) == -math.inf
+
+
+@patient
 @given(tables())
 def test_totals_count_tokens_and_the_rows_that_have_any_and_are_never_zero(table):
     mask = table[1]
@@ -129,6 +198,40 @@ def test_scores_are_those_of_torch(given_groups):
 def test_scores_do_not_depend_on_the_scale_of_rewards(given_groups, scale):
     x, group = given_groups
     torch.testing.assert_close(group_score(x * scale + 8, group), group_score(x, group), atol=1e-3, rtol=1e-3)
+
+
+@patient
+@given(groups(st.integers(-100, 100).map(float)), st.randoms(use_true_random=False))
+def test_groups_do_not_depend_on_the_order_of_rows_nor_on_their_numbers(given_groups, random):
+    x, group = given_groups
+    order = torch.tensor(random.sample(range(len(x)), len(x)))
+    names = torch.tensor(random.sample(range(-50, 50), 4))
+    for function in group_sum, group_mean, group_centred, group_score:
+        torch.testing.assert_close(
+            function(x[order], names[group[order]]), function(x, group)[order], atol=1e-5, rtol=1e-5
+        )
+    assert torch.equal(group_size(names[group[order]]), group_size(group)[order])
+
+
+@patient
+@given(tables(), st.randoms(use_true_random=False))
+def test_sums_of_tables_over_groups_are_those_of_their_columns(table, random):
+    x, _, _ = table
+    group = torch.tensor([random.randrange(3) for _ in x])
+    expected = torch.stack([group_sum(column, group) for column in x.T], 1)
+    torch.testing.assert_close(group_sum(x, group), expected)
+
+
+@patient
+@given(tables(), st.floats(0.01, 1), st.randoms(use_true_random=False))
+def test_selections_and_statistics_do_not_depend_on_the_order_of_rows(table, share, random):
+    x, mask, dirty = table
+    order = torch.tensor(random.sample(range(len(x)), len(x)))
+    assert torch.equal(top_fraction(dirty[order], mask[order], share), top_fraction(dirty, mask, share)[order])
+    exact = [lambda *t: quantile(*t, share, "linear"), masked_max]
+    for function in *exact, masked_mean, lambda *t: masked_std(*t, unbiased=True):
+        found, expected = function(dirty[order], mask[order]), function(dirty, mask)
+        torch.testing.assert_close(found, expected, equal_nan=True, atol=1e-5, rtol=1e-5)
 
 
 @patient

@@ -15,9 +15,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from isentropic.algorithm.diagnostics import QUADRANTS
 from isentropic.train import train
 
-# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, groups asked anew.
+# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, a frozen reference, groups
+# asked anew.
 METHOD = [
     "algorithm=stare_adaptive",
+    "algorithm/penalty=[kl]",
+    "policy.reference=${policy.model.path}",
     "algorithm.control.target=0.3",
     "rollout/curation=[informative,overlong]",
     "rollout.curation.overlong.max_length=24",
@@ -205,6 +208,19 @@ def test_loggers_and_debugging_settings_leave_their_files(inside):
     assert list(rows(folder)) == [1]
     groups = {json.loads(line)["prompt"] for line in (folder / "samples.jsonl").read_text().splitlines()}
     assert len(groups) == 1, "more than one problem"
+
+
+def test_dapo_whole_pays_samples_anew_and_shapes(inside):
+    folder = inside(train, "algorithm=dapo", "rollout=dapo")
+    steps = rows(folder)
+    assert list(steps) == [1, 2]
+    for row in steps.values():
+        assert row["rollout/tries"] > 1 and row["policy/grad_norm"] > 0
+        right = row["rollout/correct"]
+        assert 0 < right < 1 and -1 - 2 * right < row["rollout/reward"] <= 2 * right - 1
+    for line in map(json.loads, (folder / "samples.jsonl").read_text().splitlines()):
+        beyond = len(line["tokens"]) - (32 - 6)
+        assert line["reward"] == pytest.approx((1 if line["correct"] else -1) - min(max(beyond / 6, 0), 1), abs=1e-3)
 
 
 def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):

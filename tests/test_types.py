@@ -34,6 +34,15 @@ def test_dropped_tokens_leave_the_divisor(credit):
     assert (dropped.tokens, dropped.sequences) == (2, 1)
 
 
+def test_ties_add_up_and_change_neither_advantages_nor_the_divisor(credit):
+    first, praised = torch.tensor([[True, False, False]]).expand(2, 3), credit.advantages > 0
+    tied = credit.tie(first, 0.5).tie(praised, 2.0)
+    assert credit.anchor.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert tied.anchor.tolist() == [[2.5, 2, 2], [0.5, 0, 0]]
+    assert torch.equal(tied.advantages, credit.advantages)
+    assert torch.equal(tied.mask, credit.mask)
+
+
 def test_shapes_are_checked_in_tests():
     with pytest.raises(Exception, match="entropy"):
         TokenStats(torch.zeros(2, 3), torch.zeros(2, 4), torch.zeros(2, 3))

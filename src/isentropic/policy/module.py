@@ -7,11 +7,9 @@ from typing import Any, cast
 import torch
 from lightning import LightningModule
 from lightning.pytorch.core.optimizer import LightningOptimizer
-from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
-from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
@@ -24,6 +22,7 @@ from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.record import Record
+from isentropic.policy.reference import Reference, reference_settings
 from isentropic.tensors import masked_mean, totals
 from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
@@ -36,6 +35,7 @@ class PolicyModule(LightningModule):
         algorithm: Algorithm,
         evaluation: MetricCollection,
         model: ModelSettings,
+        reference: str | None,  # folder or hub name of a frozen policy, for penalties that measure the distance to it
         optimization: Optimization,
         size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
@@ -53,6 +53,8 @@ class PolicyModule(LightningModule):
         self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
         self.policy = cast(LanguageModel, None)  # until configure_model
+        self.frozen = reference_settings(reference, model) if reference else None
+        self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
         self.record = Record()
@@ -63,8 +65,11 @@ class PolicyModule(LightningModule):
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             self.optimization.check(self.trainer)
             self.policy = LanguageModel(self.model)
-            if isinstance(self.trainer.strategy, ModelParallelStrategy):
-                self.policy.shard(cast(DeviceMesh, self.device_mesh)["data_parallel"])
+            mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
+            if mesh is not None:
+                self.policy.shard(mesh)
+            if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
+                self.reference = Reference(self.frozen, mesh)
 
     def configure_optimizers(self) -> Any:
         optimizer, warmup = self.optimization.build(self.policy.parameters())
@@ -96,7 +101,10 @@ class PolicyModule(LightningModule):
         """The rollout as the policy sees it before any update."""
         stats = self.look(rollouts)
         old = {f"old_{f.name}": getattr(stats, f.name) for f in fields(TokenStats)}
-        return ScoredBatch(**vars(rollouts), **old, ref_logp=torch.full_like(stats.logp, torch.nan))
+        ref_logp = torch.full_like(stats.logp, torch.nan)
+        if self.reference:
+            ref_logp = self.reference.logp(rollouts, self.micro_batches(rollouts), self.temperature)
+        return ScoredBatch(**vars(rollouts), **old, ref_logp=ref_logp)
 
     @torch.no_grad()
     def look(self, batch: RolloutBatch) -> TokenStats:
@@ -181,10 +189,6 @@ class PolicyModule(LightningModule):
             self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
             self.record.load_state_dict(checkpoint["isentropic"].get("record", {}))
         self.rollouts = checkpoint["isentropic"]["rollouts"]
-
-    @property
-    def vocabulary(self) -> int:
-        return self.policy.lm.config.vocab_size
 
     @torch.no_grad()
     def score(self, tokens: list[int]) -> list[float]:

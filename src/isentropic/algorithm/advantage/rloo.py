@@ -1,0 +1,22 @@
+"""RLOO: reward against the mean of the other answers, a baseline that is independent of it. arXiv:2402.14740"""
+
+from dataclasses import dataclass
+
+import torch
+
+from isentropic.algorithm.advantage import AdvantageEstimator
+from isentropic.tensors import group_centred, group_size
+from isentropic.types import PerToken, ScoredBatch
+
+
+@dataclass(frozen=True)
+class Rloo(AdvantageEstimator):
+    """R - mean of the other n - 1 rewards, which is n / (n - 1) times the distance from the group's mean.
+
+    An answer without peers has no baseline and gets zero; verl's function gives it its reward, its vectorised one zero.
+    """
+
+    def __call__(self, batch: ScoredBatch) -> PerToken:
+        size = group_size(batch.group)
+        advantage = group_centred(batch.reward, batch.group) * size / (size - 1).clamp(min=1)
+        return torch.where(batch.mask, advantage[:, None], 0)

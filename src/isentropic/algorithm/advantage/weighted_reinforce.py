@@ -1,0 +1,29 @@
+"""W-REINFORCE, PSR and NSR: right answers are praised by a fixed weight and wrong ones blamed. arXiv:2506.01347"""
+
+from dataclasses import dataclass
+
+import torch
+
+from isentropic.algorithm.advantage import AdvantageEstimator
+from isentropic.types import PerToken, ScoredBatch
+
+
+@dataclass(frozen=True)
+class WeightedReinforce(AdvantageEstimator):
+    """By the verdict, not by the reward: no baseline, no normalisation, so a group all right or all wrong counts too.
+
+    Raises ValueError for negative weights.
+    """
+
+    positive: float  # praise of a right answer: the paper's lambda
+    negative: float  # blame of a wrong one
+
+    def __post_init__(self) -> None:
+        if not (self.positive >= 0 and self.negative >= 0):
+            raise ValueError(
+                f"advantage.positive={self.positive} and negative={self.negative} are weights and may not be negative"
+            )
+
+    def __call__(self, batch: ScoredBatch) -> PerToken:
+        worth = torch.full_like(batch.reward, -self.negative).masked_fill(batch.correct, self.positive)
+        return torch.where(batch.mask, worth[:, None], 0)
