@@ -49,7 +49,7 @@ def rows(folder: Path, part: str = "policy/loss") -> dict[int, dict[str, float]]
     """The lines of metrics.csv that hold a metric, by step, without what clocks say."""
     with (folder / "metrics.csv").open() as file:
         lines = [row for row in csv.DictReader(file) if row[part]]
-    kept = [{k: float(v) for k, v in row.items() if v and not k.startswith(CLOCKS)} for row in lines]
+    kept = [{k: float(v) for k, v in row.items() if v and v != "nan" and not k.startswith(CLOCKS)} for row in lines]
     return {int(row["step"]): row for row in kept}
 
 
@@ -128,13 +128,17 @@ def test_sampler_and_policy_agree_on_every_token(quickstart):
 
 def test_samples_say_what_each_token_was_worth(quickstart):
     lines = [json.loads(line) for line in (quickstart[0] / "samples.jsonl").read_text().splitlines()]
-    assert {line["step"] for line in lines} == {1, 2}
+    assert [line["step"] for line in lines] == [1] * 8 + [2] * 8
+    assert all(len({line["group"] for line in lines[i : i + 8]}) == 1 for i in (0, 8)), "not one whole group"
     for line in lines:
         assert set(line) == {
             "step", "prompt", "completion", "reward", "correct", "truncated", "group", "tokens", "logp", "entropy",
-            "advantages", "kept",
+            "sensitivity", "sampler_logp", "ref_logp", "new_logp", "new_entropy", "new_sensitivity", "advantages",
+            "kept",
         }  # fmt: skip
-        lengths = {len(line[name]) for name in ("tokens", "logp", "entropy", "advantages", "kept")}
+        assert line["ref_logp"] is None
+        known = ("tokens", "logp", "entropy", "sensitivity", "sampler_logp", "new_logp", "advantages", "kept")
+        lengths = {len(line[name]) for name in known}
         assert len(lengths) == 1 and 0 < lengths.pop() <= 32
         assert all(math.isfinite(x) and x <= 0 for x in line["logp"])
 
