@@ -35,6 +35,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 ACROSS = {
     "algorithm/test_composition.py": "parts with each other",
     "algorithm/test_invariances.py": "what a cut, a split or padding must not change",
+    "algorithm/peers/test_kl.py": "estimates of the KL by verl, and ours",
     "algorithm/peers/test_liger.py": "liger's fused loss, and ours",
     "algorithm/peers/test_loading.py": "what loading the peers leaves behind",
     "algorithm/peers/test_logprobs.py": "log-probs of TRL and verl, and ours",

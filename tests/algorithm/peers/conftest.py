@@ -152,6 +152,14 @@ def a_step(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
+def an_answered_step(a_step: Any) -> Any:
+    """Without the answer that has no tokens, which some count among the answers and we do not."""
+    batch, now = a_step
+    rows = batch.mask.any(-1)
+    return batch[rows], now[rows]
+
+
+@pytest.fixture
 def scenes() -> Any:
     return [scene(seed) for seed in range(4)]
 

@@ -58,13 +58,6 @@ def trl_loss(trl_grpo):
     return charged
 
 
-def answered(step):
-    """The step without the answers that have no tokens: TRL counts them among the answers, we do not."""
-    batch, now = step
-    rows = batch.mask.any(-1)
-    return batch[rows], now[rows]
-
-
 LOSSES = {
     "grpo": (["algorithm=grpo", "algorithm.clipping.ceiling=inf"], "grpo", {}),
     "grpo, two-sided": (["algorithm=grpo"], "grpo", {"delta": 10.0}),
@@ -75,20 +68,23 @@ LOSSES = {
         "dr_grpo",
         {},
     ),
+    "grpo_kl": (["algorithm=grpo_kl"], "grpo", {"delta": 10.0, "beta": 0.04}),
     "gspo": (["algorithm=gspo"], "grpo", {"level": "sequence", "epsilon_low": 3e-4, "epsilon_high": 4e-4}),
+    "cispo": (["algorithm=cispo"], "cispo", {"epsilon_high": 1.28}),
+    "sapo": (["algorithm=sapo"], "sapo", {"sapo_temperature_pos": 1.0, "sapo_temperature_neg": 1.05}),
 }
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_are_trls(build, charge, trl_loss, agree, a_step, name):
+def test_losses_are_trls(build, charge, trl_loss, agree, an_answered_step, name):
     overrides, theirs, settings = LOSSES[name]
-    batch, now = answered(a_step)
+    batch, now = an_answered_step
     loss, gradient, _, credit = charge(build(*overrides), batch, now)
     agree((loss, gradient), trl_loss(theirs, batch, now, credit.advantages, **settings))
 
 
-def test_truncated_importance_is_what_trl_does_with_vllms_log_probs(build, charge, trl_loss, agree, a_step):
-    batch, now = answered(a_step)
+def test_truncated_importance_is_what_trl_does_with_vllms_log_probs(build, charge, trl_loss, agree, an_answered_step):
+    batch, now = an_answered_step
     exact = ["algorithm=dapo", "algorithm.clipping.ceiling=inf"]
     loss, gradient, _, _ = charge(build(*exact, "algorithm/credit=[truncated_importance]"), batch, now)
     credit = charge(build(*exact), batch, now)[3]

@@ -35,14 +35,18 @@ LOSSES = {
         "seq-mean-token-mean",
         CLIP_HIGHER,
     ),
+    "gmpo": (["algorithm=gmpo"], "geo_mean", "seq-mean-token-mean", {"clip_ratio_low": 0.4, "clip_ratio_high": 0.4}),
+    "cispo": (["algorithm=cispo"], "cispo", "token-mean", {"clip_ratio_low": 1.0, "clip_ratio_high": 0.28}),
+    "cispo, two-sided": (["algorithm=cispo", "algorithm.clipping.low=0.2"], "cispo", "token-mean", CLIP_HIGHER),
+    "sapo": (["algorithm=sapo"], "sapo", "seq-mean-token-mean", {"tau_pos": 1.0, "tau_neg": 1.05}),
 }
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_are_verls(build, charge, verl_loss, agree, a_step, name):
+def test_losses_are_verls(build, charge, verl_loss, agree, an_answered_step, name):
     overrides, theirs, mode, settings = LOSSES[name]
-    loss, gradient, _, credit = charge(build(*overrides), *a_step)
-    agree((loss, gradient), verl_loss(theirs, *a_step, credit, mode, **settings))
+    loss, gradient, _, credit = charge(build(*overrides), *an_answered_step)
+    agree((loss, gradient), verl_loss(theirs, *an_answered_step, credit, mode, **settings))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -50,6 +54,12 @@ def test_aggregations_of_the_clipped_loss_are_verls(build, charge, verl_loss, ag
     overrides, settings = overridden(mode)
     loss, gradient, _, credit = charge(build("algorithm=dapo", *overrides), *a_step)
     agree((loss, gradient), verl_loss("vanilla", *a_step, credit, mode, **CLIP_HIGHER, **settings))
+
+
+def test_an_answer_without_tokens_counts_in_verls_gmpo_and_not_here(build, charge, verl_loss, a_step):
+    loss, _, _, credit = charge(build("algorithm=gmpo"), *a_step)
+    theirs, _ = verl_loss("geo_mean", *a_step, credit, "", clip_ratio_low=0.4, clip_ratio_high=0.4)
+    assert theirs == pytest.approx(loss * 17 / 18, abs=1e-6)
 
 
 def test_the_scenes_reach_every_limit(build, charge, scenes):
