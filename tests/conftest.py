@@ -100,7 +100,7 @@ def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
     return RolloutDataModule(**(defaults | {"task": task or sums(), "sampler": sampler} | settings))
 
 
-def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
+def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=None):
     """GRPO over the tiny model."""
     from torchmetrics import MetricCollection
 
@@ -123,8 +123,8 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2):
         mini_batch=mini_batch, micro_batch=4, micro_tokens=None,
     )  # fmt: skip
     return PolicyModule(
-        algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False), optimization,
-        size=size, temperature=temperature, reread=True, seed=0,
+        algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False), reference,
+        optimization, size=size, temperature=temperature, reread=True, seed=0,
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from isentropic.tensors import (
     group_centred,
     group_mean,
     group_score,
+    group_size,
+    group_sum,
     masked_max,
     masked_mean,
     masked_std,
@@ -196,6 +198,40 @@ def test_scores_are_those_of_torch(given_groups):
 def test_scores_do_not_depend_on_the_scale_of_rewards(given_groups, scale):
     x, group = given_groups
     torch.testing.assert_close(group_score(x * scale + 8, group), group_score(x, group), atol=1e-3, rtol=1e-3)
+
+
+@patient
+@given(groups(st.integers(-100, 100).map(float)), st.randoms(use_true_random=False))
+def test_groups_do_not_depend_on_the_order_of_rows_nor_on_their_numbers(given_groups, random):
+    x, group = given_groups
+    order = torch.tensor(random.sample(range(len(x)), len(x)))
+    names = torch.tensor(random.sample(range(-50, 50), 4))
+    for function in group_sum, group_mean, group_centred, group_score:
+        torch.testing.assert_close(
+            function(x[order], names[group[order]]), function(x, group)[order], atol=1e-5, rtol=1e-5
+        )
+    assert torch.equal(group_size(names[group[order]]), group_size(group)[order])
+
+
+@patient
+@given(tables(), st.randoms(use_true_random=False))
+def test_sums_of_tables_over_groups_are_those_of_their_columns(table, random):
+    x, _, _ = table
+    group = torch.tensor([random.randrange(3) for _ in x])
+    expected = torch.stack([group_sum(column, group) for column in x.T], 1)
+    torch.testing.assert_close(group_sum(x, group), expected)
+
+
+@patient
+@given(tables(), st.floats(0.01, 1), st.randoms(use_true_random=False))
+def test_selections_and_statistics_do_not_depend_on_the_order_of_rows(table, share, random):
+    x, mask, dirty = table
+    order = torch.tensor(random.sample(range(len(x)), len(x)))
+    assert torch.equal(top_fraction(dirty[order], mask[order], share), top_fraction(dirty, mask, share)[order])
+    exact = [lambda *t: quantile(*t, share, "linear"), masked_max]
+    for function in *exact, masked_mean, lambda *t: masked_std(*t, unbiased=True):
+        found, expected = function(dirty[order], mask[order]), function(dirty, mask)
+        torch.testing.assert_close(found, expected, equal_nan=True, atol=1e-5, rtol=1e-5)
 
 
 @patient

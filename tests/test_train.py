@@ -14,9 +14,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from isentropic.train import train
 
-# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, groups asked anew.
+# Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, a frozen reference, groups
+# asked anew.
 METHOD = [
     "algorithm=stare_adaptive",
+    "algorithm/penalty=[kl]",
+    "policy.reference=${policy.model.path}",
     "algorithm.control.target=0.3",
     "rollout/curation=[informative,overlong]",
     "rollout.curation.overlong.max_length=24",

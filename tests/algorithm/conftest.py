@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.utils import instantiate
 
 CONFIGS = Path(__file__).parents[2] / "configs"
+RECIPES = sorted(path.stem for path in (CONFIGS / "algorithm").glob("*.yaml"))
 
 # The lines of configs/train.yaml that concern the algorithm.
 ALONE = [
@@ -35,10 +37,35 @@ def configure():
     return lambda *overrides: deepcopy(composed(*overrides))
 
 
+@cache
+def built(*overrides):
+    return instantiate(deepcopy(composed(*overrides)))
+
+
+@pytest.fixture(scope="session")
+def build():
+    """Overrides in, an Algorithm out; its controller remembers nothing yet."""
+    return lambda *overrides: deepcopy(built(*overrides))
+
+
+@pytest.fixture(scope="session")
+def bigrams():
+    """The module of that name beside this file."""
+    spec = spec_from_file_location("bigrams", Path(__file__).with_name("bigrams.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=RECIPES)
+def recipe(request):
+    return request.param
+
+
 @pytest.fixture
-def build(configure):
-    """Overrides in, an Algorithm out."""
-    return lambda *overrides: instantiate(configure(*overrides))
+def acting(recipe, bigrams, build):
+    """A recipe, with the settings at which it does something to the rollouts of bigrams.py."""
+    return build(f"algorithm={recipe}", *bigrams.ACTING.get(recipe, []))
 
 
 def table(rows, pad):
@@ -65,17 +92,25 @@ def paper():
 
 @pytest.fixture
 def charge():
-    """One optimizer step of one micro-batch, up to its loss: (loss, gradient at each log-prob, metrics, credit)."""
+    """One optimizer step, up to its loss: (loss, gradient at each log-prob, metrics, credit).
+
+    In one micro-batch, or in as many as lists of row numbers are given.
+    """
     from isentropic.tensors import masked_mean, totals
     from isentropic.types import TokenStats, Vitals
 
-    def charged(algorithm, batch, now, progress=0.0):
+    def charged(algorithm, batch, now, *micro_batches, progress=0.0):
         logp = now.logp.clone().requires_grad_()
         now = TokenStats(logp, now.entropy, now.sensitivity)
         drive = algorithm.control.update(Vitals(masked_mean(batch.old_entropy, batch.mask).item(), progress))
-        credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive)
-        loss, more = algorithm.loss(now, batch, credit, drive, totals(credit.mask))
-        loss.backward()
-        return loss.item(), logp.grad, {k: float(v) for k, v in (metrics | more).items()}, credit
+        parts = [torch.tensor(rows) for rows in micro_batches] or [torch.arange(len(logp))]
+        credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive, parts)
+        loss, counts = 0.0, totals(credit.mask)
+        for rows in parts:
+            part, more = algorithm.loss(now[rows], batch[rows], credit[rows], drive, counts)
+            part.backward()
+            loss += part.item()
+            metrics = metrics | {name: metrics.get(name, 0) + value for name, value in more.items()}
+        return loss, logp.grad, {k: float(v) for k, v in metrics.items()}, credit
 
     return charged

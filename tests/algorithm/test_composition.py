@@ -1,18 +1,28 @@
 """Parts are chosen one by one: any of a kind goes with any of the others."""
 
-from dataclasses import fields
+from copy import deepcopy
+from dataclasses import FrozenInstanceError, fields
 from itertools import combinations, permutations
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
-from hydra.utils import get_class
+from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
 CONFIGS = Path(__file__).parents[2] / "configs/algorithm"
 SEAMS = sorted(folder.name for folder in CONFIGS.iterdir() if folder.is_dir())
+RECIPES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 LISTS = "credit", "penalty"
 PARTS = [(seam, path.stem) for seam in SEAMS for path in sorted((CONFIGS / seam).glob("*.yaml"))]
+SCOPES = "step", "rank", "micro_batch"
+ROUNDS, EACH = 16, 128
+
+
+def sample(population, size, seed=0):
+    """The same few of many at every run."""
+    return Random(seed).sample(population, min(size, len(population)))
 
 
 def override(seam, *names):
@@ -28,22 +38,99 @@ def is_finite_and_masked(charge, algorithm, paper):
     assert (grad[~batch.mask] == 0).all()
 
 
-@pytest.mark.parametrize("pair", [p for p in combinations(PARTS, 2) if p[0][0] != p[1][0]], ids=str)
-def test_every_pair_of_parts_goes_together(build, charge, paper, pair):
+DIFFERENT = [p for p in combinations(PARTS, 2) if p[0][0] != p[1][0]]
+ORDERED = [p for p in permutations(PARTS, 2) if p[0][0] == p[1][0] in LISTS]
+
+
+@pytest.mark.composition
+@pytest.mark.parametrize("pair", sample(DIFFERENT, 60), ids=str)
+def test_pairs_of_parts_go_together_by_override(build, charge, paper, pair):
     is_finite_and_masked(charge, build(*[override(seam, name) for seam, name in pair]), paper)
 
 
-@pytest.mark.parametrize("one, other", [p for p in permutations(PARTS, 2) if p[0][0] == p[1][0] in LISTS], ids=str)
-def test_every_pair_of_a_list_goes_together_in_both_orders(build, charge, paper, one, other):
+@pytest.mark.composition
+@pytest.mark.parametrize("one, other", sample(ORDERED, 30), ids=str)
+def test_pairs_of_a_list_go_together_in_the_order_given(build, charge, paper, one, other):
     algorithm = build(override(one[0], one[1], other[1]))
     assert list(getattr(algorithm, one[0])) == [one[1], other[1]]
     is_finite_and_masked(charge, algorithm, paper)
 
 
-@pytest.mark.parametrize("seam, name", PARTS)
-def test_the_keys_of_a_part_are_the_fields_of_its_class(build, seam, name):
+def settings_of(seam, name):
     config = OmegaConf.load(CONFIGS / seam / f"{name}.yaml")
-    config = config[name] if seam in LISTS else config
+    return config[name] if seam in LISTS else config
+
+
+@pytest.mark.parametrize("seam, name", PARTS)
+def test_the_keys_of_a_part_are_the_fields_of_its_class(seam, name):
+    config = settings_of(seam, name)
     settings = {f.name for f in fields(get_class(config["_target_"])) if f.init}
     assert set(config) == {"_target_"} | settings
     assert config["_target_"].startswith(f"isentropic.algorithm.{seam}.{name}.")
+
+
+@pytest.fixture(scope="module")
+def parts(build, bigrams):
+    """Every part by seam and name: with the numbers of its YAML, and with those at which recipes act on few answers."""
+    found = {(seam, name): [instantiate(settings_of(seam, name))] for seam, name in PARTS}
+    kinds = {type(part[0]): key for key, part in found.items()}
+    for recipe in RECIPES:
+        algorithm = build(f"algorithm={recipe}", *bigrams.ACTING.get(recipe, []))
+        single = [getattr(algorithm, seam) for seam in SEAMS if seam not in LISTS]
+        for part in [*single, *algorithm.credit.values(), *algorithm.penalty.values()]:
+            if part not in found[kinds[type(part)]]:
+                found[kinds[type(part)]].append(part)
+    return found
+
+
+@pytest.mark.composition
+@pytest.mark.parametrize("seam, name", [part for part in PARTS if part[0] != "control"])
+def test_only_controllers_can_change(parts, seam, name):
+    for part in parts[seam, name]:
+        for setting in fields(part):
+            with pytest.raises(FrozenInstanceError):
+                setattr(part, setting.name, getattr(part, setting.name))
+
+
+def ingredients(seed):
+    """The same combinations at every run: one name per seam, several in an order where a seam is a list."""
+    draw = Random(seed)
+    for _ in range(EACH):
+        chosen = {seam: [draw.choice([n for s, n in PARTS if s == seam])] for seam in SEAMS if seam not in LISTS}
+        for seam in LISTS:
+            names = [n for s, n in PARTS if s == seam]
+            chosen[seam] = draw.sample(names, draw.choice(range(min(4, len(names)) + 1)))
+        yield chosen, draw.choice(SCOPES)
+
+
+def cooked(parts, chosen, scope, draw):
+    from isentropic.algorithm.algorithm import Algorithm
+
+    own = {seam: {name: draw.choice(parts[seam, name]) for name in names} for seam, names in chosen.items()}
+    single = {seam: next(iter(own[seam].values())) for seam in own if seam not in LISTS}
+    return Algorithm(**(single | {seam: own[seam] for seam in LISTS}), scope=scope)
+
+
+@pytest.mark.composition
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_any_parts_go_together(parts, bigrams, seed):
+    policy, batch = bigrams.rollouts(seed, certain=seed % 3)
+    now, before, pushed, draw = bigrams.read(policy, batch), deepcopy(parts), 0, Random(seed)
+    for chosen, scope in ingredients(seed):
+        algorithm = cooked(parts, chosen, scope, draw)
+        once, twice = [bigrams.gradient(algorithm, policy, batch, now=now, size=5)[0] for _ in range(2)]
+        assert once.isfinite().all(), chosen
+        assert (once[:, ~batch.mask] == 0).all(), chosen
+        assert torch.equal(once, twice), chosen
+        pushed += bool((once != 0).any())
+    assert pushed > 0.9 * EACH
+    assert parts == before
+
+
+@pytest.mark.composition
+def test_the_sample_holds_every_pair_of_parts():
+    seen = set()
+    for chosen, _ in (one for seed in range(ROUNDS) for one in ingredients(seed)):
+        seen |= set(combinations([(seam, name) for seam in SEAMS for name in chosen[seam]], 2))
+    assert ROUNDS * EACH >= 2000
+    assert [pair for pair in [*DIFFERENT, *ORDERED] if pair not in seen] == []

@@ -48,7 +48,7 @@ def experiment(tmp_path):
     """A run with STARE that needs other numbers than the paper's: the override that selects it."""
     (tmp_path / "experiment/example/control").mkdir(parents=True)
     for name, content in {
-        "example": "# @package _global_\ndefaults:\n  - override /algorithm: stare\nalgorithm: {clipping: {high: 0.3}}",
+        "example": "# @package _global_\ndefaults:\n  - override /algorithm: stare\nalgorithm: {scope: rank}",
         "example/stare": "credit: {stare: {boost: 5.0}}",
         "example/control/gate": "target: 0.15",
     }.items():
@@ -58,13 +58,13 @@ def experiment(tmp_path):
 
 def test_an_experiment_chooses_a_recipe_and_its_settings(configure, experiment):
     config = configure(*experiment)
-    assert (config.control.target, config.credit.stare.boost, config.clipping.high) == (0.15, 5.0, 0.3)
+    assert (config.control.target, config.credit.stare.boost, config.scope) == (0.15, 5.0, "rank")
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_another_recipe_leaves_behind_what_was_not_set_for_it(configure, experiment, recipe):
     config = configure(*experiment, f"algorithm={recipe}")
-    assert config.clipping.high == 0.3
+    assert config.scope == "rank"
     assert config.control.get("target", 0.15) == 0.15
     if "stare" in config.credit:
         assert config.credit.stare.boost == (5.0 if recipe == "stare" else 1.1)

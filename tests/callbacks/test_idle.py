@@ -1,6 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
-from isentropic.callbacks.idle import Idle, activity
+from isentropic.algorithm.clipping.dynamic import Dynamic
+from isentropic.algorithm.clipping.sapo import Sapo
+from isentropic.algorithm.ratio.geometric import GeometricRatio
+from isentropic.callbacks.idle import Idle, activity, inert
 from isentropic.callbacks.sampler import SamplerCallback
 
 
@@ -23,9 +28,31 @@ def test_clipping_with_one_update_per_rollout_is_told_at_the_start(parts, tmp_pa
         assert mini_batch == 8 or float(trainer.callback_metrics["clipping/clipped_high"]) == 0
 
 
+def test_what_one_update_makes_inert_is_named(parts):
+    algorithm = parts.learner().algorithm
+    assert "so clipping=fixed of ratio=token limits no token, and" in inert(algorithm)
+    assert "clipping=sapo of ratio=geometric limits no token, and" in inert(
+        replace(algorithm, ratio=GeometricRatio(), clipping=Sapo(1.0, 1.05))
+    )
+    followed = replace(algorithm, clipping=Dynamic(0.2, 0.2, 10, -0.25, 0.5, -0.13, 0.3, False))
+    assert "clipping=dynamic of ratio=token limits no token, whatever the entropy controller asks of it" in inert(
+        followed
+    )
+
+
+def test_clipping_without_sides_is_not_judged(parts, tmp_path, capsys):
+    module, data = parts.learner(mini_batch=8), parts.rollouts(parts.scripted(parts.some_right))
+    module.algorithm = replace(module.algorithm, clipping=Sapo(1.0, 1.05))
+    trainer = parts.trainer(tmp_path, [SamplerCallback(1e-3, 8), Idle(patience=1)])
+    trainer.fit(module, data)
+    assert "Clipping" not in capsys.readouterr().err
+    assert [name for name in trainer.callback_metrics if name.startswith("clipping/")] == []
+    assert trainer.callback_metrics["policy/grad_norm"] > 0
+
+
 def test_clipping_that_never_acts_is_told_once_for_each_side(said):
     told = said(lambda step: {"clipping/clipped_low": 0.0, "clipping/clipped_high": 0.0})
-    assert len(told) == 2 and all("has stopped no token in 3 rollouts" in text for text in told)
+    assert len(told) == 2 and all("has acted on no token in 3 rollouts" in text for text in told)
     assert "low side" in told[0] and "high side" in told[1]
 
 

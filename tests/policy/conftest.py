@@ -66,11 +66,11 @@ def policy(tiny_model):
     from isentropic.policy.module import PolicyModule
     from isentropic.policy.optimization import Optimization
 
-    def make(model=tiny_model, temperature=1.0, **settings):
+    def make(model=tiny_model, temperature=1.0, reference=None, **settings):
         algorithm = Algorithm(
             control=Gate(target=9.0, step=0.0, ceiling=5.0),
             advantage=Grpo(divide_by_std=True),
-            credit={"stare": Stare(top=0.2, boost=2.0, damp=0.9)},
+            credit={"stare": Stare(top=0.2, boost=2.0, damp=0.9, good_rest=1.0, bad_rest=1.0)},
             ratio=TokenRatio(),
             clipping=Fixed(low=0.2, high=0.28, ceiling=10.0),
             penalty={},
@@ -81,7 +81,7 @@ def policy(tiny_model):
         sizes = {"max_grad_norm": 1.0, "mini_batch": 8, "micro_batch": 8, "micro_tokens": None}
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
-            algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False), optimization,
+            algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False), reference, optimization,
             size=8, temperature=temperature, reread=True, seed=0,
         )  # fmt: skip
         return module

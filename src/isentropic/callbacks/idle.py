@@ -6,11 +6,10 @@ from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
 
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.policy.module import PolicyModule
+
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
-ONE_UPDATE = (
-    "Clipping cannot act: with one optimizer step per rollout the ratio is 1; for several, take a"
-    " policy.optimization.mini_batch below rollout.size, or do not compare clip ranges."
-)
 DRIVE = ("control/up", "control/down")
 
 
@@ -26,10 +25,10 @@ class Idle(Callback):
         self.told: set[str] = set()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if vars(pl_module).get("updates") == 1:
+        if isinstance(pl_module, PolicyModule) and pl_module.updates == 1:
             self.told.update(CLIPPING)
             if trainer.is_global_zero:
-                print(f"warning: {ONE_UPDATE}", file=sys.stderr, flush=True)
+                print(f"warning: {inert(pl_module.algorithm)}", file=sys.stderr, flush=True)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -52,11 +51,22 @@ class Idle(Callback):
         if part in CLIPPING:
             side = part.removeprefix("clipping/clipped_")
             return (
-                f"Clipping on the {side} side has stopped no token in {self.patience} rollouts: the policy moves too"
+                f"Clipping on the {side} side has acted on no token in {self.patience} rollouts: the policy moves too"
                 " little between the updates of a rollout; do not compare clip ranges."
             )
         why = ", because the entropy controller asks for nothing." if self.still["control"] else "; check its settings."
         return f"The credit rule {part.removeprefix('credit/')} has changed no token in {self.patience} rollouts{why}"
+
+
+def inert(algorithm: Algorithm) -> str:
+    """What does nothing with one optimizer step per rollout."""
+    ratio, clipping = (type(part).__module__.rpartition(".")[2] for part in (algorithm.ratio, algorithm.clipping))
+    deaf = ", whatever the entropy controller asks of it" if algorithm.clipping.follows_drive else ""
+    return (
+        "Clipping cannot act: with one optimizer step per rollout the ratio is 1, so clipping="
+        f"{clipping} of ratio={ratio} limits no token{deaf}, and no other clipping would; for several, take a"
+        " policy.optimization.mini_batch below rollout.size, or do not compare clip ranges."
+    )
 
 
 def activity(metrics: dict[str, float]) -> dict[str, bool]:

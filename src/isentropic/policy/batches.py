@@ -1,13 +1,13 @@
 """Which rows go through the model together."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from isentropic.tensors import largest
-from isentropic.types import Mask
+from isentropic.types import Mask, ScoredBatch
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,8 @@ def micro_batches(mask: Mask, count: int, tokens: int | None) -> list[MicroBatch
     batches = [MicroBatch(torch.tensor(p, device=mask.device), widths[p[0]], real=True) for p in parts]
     filler = MicroBatch(torch.zeros(1, dtype=torch.long, device=mask.device), widths[0] if widths else 2, real=False)
     return batches + [filler] * (largest(len(batches)) - len(batches))
+
+
+def blank(batch: ScoredBatch) -> ScoredBatch:
+    """One row that counts for nothing: a rank without rows takes its part in the step all the same."""
+    return replace(batch[:1], mask=torch.zeros_like(batch.mask[:1]))

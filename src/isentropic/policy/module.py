@@ -1,27 +1,26 @@
 """PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any, cast
 
 import torch
 from lightning import LightningModule
 from lightning.pytorch.core.optimizer import LightningOptimizer
-from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
-from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics import MetricCollection
 
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.policy.batches import MicroBatch, micro_batches
+from isentropic.policy.batches import MicroBatch, blank, micro_batches
 from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
+from isentropic.policy.reference import Reference, reference_settings
 from isentropic.tensors import average, masked_mean, totals
 from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
@@ -34,6 +33,7 @@ class PolicyModule(LightningModule):
         algorithm: Algorithm,
         evaluation: MetricCollection,
         model: ModelSettings,
+        reference: str | None,  # folder or hub name of a frozen policy, for penalties that measure the distance to it
         optimization: Optimization,
         size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
@@ -51,6 +51,8 @@ class PolicyModule(LightningModule):
         self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
         self.policy = cast(LanguageModel, None)  # until configure_model
+        self.frozen = reference_settings(reference, model) if reference else None
+        self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
         self.seen: tuple[ScoredBatch, Credit] | None = None  # the last rollout and its credit, for those who watch
@@ -59,8 +61,11 @@ class PolicyModule(LightningModule):
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             self.optimization.check(self.trainer)
             self.policy = LanguageModel(self.model)
-            if isinstance(self.trainer.strategy, ModelParallelStrategy):
-                self.policy.shard(cast(DeviceMesh, self.device_mesh)["data_parallel"])
+            mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
+            if mesh is not None:
+                self.policy.shard(mesh)
+            if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
+                self.reference = Reference(self.frozen, mesh)
 
     def configure_optimizers(self) -> Any:
         optimizer, warmup = self.optimization.build(self.policy.parameters())
@@ -88,12 +93,15 @@ class PolicyModule(LightningModule):
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update."""
         stats = self.look(rollouts)
+        ref_logp = torch.full_like(stats.logp, torch.nan)
+        if self.reference:
+            ref_logp = self.reference.logp(rollouts, self.micro_batches(rollouts), self.temperature)
         return ScoredBatch(
             **vars(rollouts),
             old_logp=stats.logp,
             old_entropy=stats.entropy,
             old_sensitivity=stats.sensitivity,
-            ref_logp=torch.full_like(stats.logp, torch.nan),
+            ref_logp=ref_logp,
         )
 
     @torch.no_grad()
@@ -181,10 +189,6 @@ class PolicyModule(LightningModule):
             self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
         self.rollouts = checkpoint["isentropic"]["rollouts"]
 
-    @property
-    def vocabulary(self) -> int:
-        return self.policy.lm.config.vocab_size
-
     @torch.no_grad()
     def score(self, tokens: list[int]) -> list[float]:
         """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
@@ -194,8 +198,3 @@ class PolicyModule(LightningModule):
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return self.policy.weights()
-
-
-def blank(batch: ScoredBatch) -> ScoredBatch:
-    """One row that counts for nothing: a rank without rows takes its part in the step all the same."""
-    return replace(batch[:1], mask=torch.zeros_like(batch.mask[:1]))

@@ -31,7 +31,8 @@ class ReinforcePlusPlus(AdvantageEstimator):
         judged = batch.mask.any(-1)
         varies = masked_max(reward, judged) > -masked_max(-reward, judged)
         ahead = batch.mask.sum(-1, keepdim=True) - batch.mask.cumsum(-1)
-        returns = reward[:, None] * torch.as_tensor(self.gamma, dtype=reward.dtype, device=reward.device) ** ahead
+        discount = self.gamma ** torch.arange(batch.mask.shape[1] + 1, dtype=reward.dtype, device=reward.device)
+        returns = reward[:, None] * discount[ahead]
         centred = returns - masked_mean(returns, batch.mask)
         spread = (masked_std(returns, batch.mask, unbiased=True) ** 2 + 1e-8).sqrt()
         return torch.where(batch.mask & varies, centred / spread, 0)

@@ -1,0 +1,60 @@
+"""In good answers, what has become less likely counts for more: the ratio is turned around. ASPO, arXiv:2510.06062"""
+
+from dataclasses import dataclass
+
+import torch
+
+from isentropic.algorithm.clipping import Bounds, Clipping, check
+from isentropic.types import Credit, Drive, Mask, PerToken, PerTokenOrRow, ScoredBatch, TokenStats
+
+
+@dataclass(frozen=True)
+class AspoBounds(Bounds):
+    """w * r / sg(r), with w = sg(r) where A < 0 and 1 / sg(r) where A > 0, at most the ceiling.
+
+    Tokens that PPO stops are stopped; those at the ceiling learn on, with it as their weight. Code built on that of the
+    authors writes ceiling * logp for the latter: the same gradient, and a loss of another height.
+    """
+
+    low: float
+    high: float
+    ceiling: float
+
+    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+        ratio = ratio.expand_as(credit.advantages)
+        praised = credit.advantages > 0
+        ratio = torch.where(praised, ratio.clamp(max=self.high), ratio.clamp(min=self.low))
+        weight = turned(ratio.detach(), praised).clamp(max=self.ceiling)
+        return credit.advantages * weight * (ratio / ratio.detach())
+
+    def clipped(self, ratio: PerTokenOrRow, credit: Credit) -> dict[str, Mask]:
+        """By side, the tokens that are stopped; and those whose weight is the ceiling."""
+        praised, blamed = credit.advantages > 0, credit.advantages < 0
+        return {
+            "low": blamed & (ratio < self.low),
+            "high": praised & (ratio > self.high),
+            "ceiling": (praised | blamed) & (turned(ratio, praised) > self.ceiling),
+        }
+
+
+def turned(ratio: PerTokenOrRow, praised: Mask) -> PerToken:
+    return torch.where(praised, 1 / ratio, ratio)
+
+
+@dataclass(frozen=True)
+class Aspo(Clipping):
+    """Raises ValueError for bounds that do not lie around 1.
+
+    The scripts add a KL term to the reference on the tokens of low entropy, and the code widens the bounds to 0.4 on
+    the fifth of each answer that has the highest entropy; neither is part of the rule, nor done here.
+    """
+
+    low: float  # of bad answers' tokens: stopped below 1 - low
+    high: float  # of good answers' tokens: stopped above 1 + high
+    ceiling: float  # of the weight; .inf turns it off
+
+    def __post_init__(self) -> None:
+        check(self.low, self.high, self.ceiling)
+
+    def __call__(self, now: TokenStats, batch: ScoredBatch, drive: Drive) -> AspoBounds:
+        return AspoBounds(1 - self.low, 1 + self.high, self.ceiling)

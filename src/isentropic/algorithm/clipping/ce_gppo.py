@@ -1,0 +1,53 @@
+"""Clipped tokens keep a share of their gradient, by side: CE-GPPO. arXiv:2509.20712"""
+
+from dataclasses import dataclass
+
+import torch
+
+from isentropic.algorithm.clipping import Bounds, Clipping, check
+from isentropic.types import Credit, Drive, Mask, PerToken, PerTokenOrRow, ScoredBatch, TokenStats
+
+
+@dataclass(frozen=True)
+class CeGppoBounds(Bounds):
+    """Beyond a limit of PPO's, share * limit * r / sg(r) in place of r. There is no dual clip."""
+
+    low: float
+    high: float
+    keep_low: float
+    keep_high: float
+
+    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+        ratio = ratio.expand_as(credit.advantages)
+        one = ratio / ratio.detach()  # whose gradient is the log-prob's
+        praised = torch.where(ratio > self.high, self.keep_high * self.high * one, ratio)
+        blamed = torch.where(ratio < self.low, self.keep_low * self.low * one, ratio)
+        return credit.advantages * torch.where(credit.advantages > 0, praised, blamed)
+
+    def clipped(self, ratio: PerTokenOrRow, credit: Credit) -> dict[str, Mask]:
+        """By side, the tokens beyond PPO's limit, that learn as if they were at a share of it."""
+        return {
+            "low": (credit.advantages < 0) & (ratio < self.low),
+            "high": (credit.advantages > 0) & (ratio > self.high),
+        }
+
+
+@dataclass(frozen=True)
+class CeGppo(Clipping):
+    """Raises ValueError for limits that do not lie around 1 and for negative shares."""
+
+    low: float  # of bad answers' tokens: the ratio's limit is 1 - low
+    high: float  # of good answers' tokens: 1 + high
+    keep_low: float  # share of the limit's gradient that is kept below it; the paper's beta 1, more lowers entropy
+    keep_high: float  # and above it; beta 2, more raises entropy
+
+    def __post_init__(self) -> None:
+        check(self.low, self.high, torch.inf)
+        if not (self.keep_low >= 0 and self.keep_high >= 0):
+            raise ValueError(
+                f"clipping.keep_low={self.keep_low} and keep_high={self.keep_high} are shares of a gradient and may "
+                "not be negative; 0 is PPO's clipping"
+            )
+
+    def __call__(self, now: TokenStats, batch: ScoredBatch, drive: Drive) -> CeGppoBounds:
+        return CeGppoBounds(1 - self.low, 1 + self.high, self.keep_low, self.keep_high)

@@ -1,0 +1,56 @@
+"""A frozen policy, the distance to which a penalty measures: read once per rollout, never learnt, saved or sent."""
+
+from dataclasses import replace
+
+import torch
+from torch.distributed.device_mesh import DeviceMesh
+from transformers import AutoConfig
+
+from isentropic.policy.batches import MicroBatch
+from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.types import PerToken, RolloutBatch
+
+
+class Reference:
+    """No torch module, so that no optimizer, checkpoint or weight sync of the policy ever meets its weights.
+
+    It computes as the policy does, so a reference that is the policy's start reads the same log-probs to the last bit.
+    Under FSDP2 it is sharded like the policy, over the same ranks.
+    """
+
+    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None) -> None:
+        self.model = LanguageModel(settings).requires_grad_(False)
+        if mesh is not None:
+            self.model.shard(mesh)
+
+    @torch.no_grad()
+    def logp(self, batch: RolloutBatch, micros: list[MicroBatch], temperature: float) -> PerToken:
+        """Log-probs at the sampling temperature; zero off the mask. Collective where it is sharded."""
+        self.model.to(batch.tokens.device)  # Lightning moves modules only
+        whole = torch.zeros(batch.mask.shape, device=batch.mask.device)
+        for micro in micros:
+            rows = batch[micro.rows]
+            logp, _, _ = self.model(rows.tokens, rows.mask, micro.width, temperature, "none")
+            if micro.real:
+                whole[micro.rows] = logp
+        return whole
+
+
+def reference_settings(path: str, model: ModelSettings) -> ModelSettings:
+    """Those of the policy, of another folder or hub name.
+
+    Raises ValueError where there is no model, or one of another vocabulary than the policy's.
+    """
+    try:
+        settings = replace(model, path=path, activation_checkpointing=False)
+        theirs, ours = (AutoConfig.from_pretrained(p).vocab_size for p in (path, model.path))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"reference={path} is not a model folder, nor a model that the hub or what is cached of it gives here"
+        ) from error
+    if theirs != ours:
+        raise ValueError(
+            f"reference={path} has a vocabulary of {theirs} tokens and the policy one of {ours}; take a model of the "
+            "policy's family, such as the one it starts from"
+        )
+    return settings

@@ -1,0 +1,161 @@
+"""A policy small enough to differentiate by hand: one row of logits for each token before.
+
+What the tests of all recipes share: rollouts, a step of the optimizer up to its gradient, and the settings at which a
+recipe does what it is for. The processes of `ranks.py` import it too.
+"""
+
+import math
+from copy import deepcopy
+from dataclasses import fields, replace
+
+import torch
+
+from isentropic.algorithm.advantage.grpo import Grpo
+from isentropic.algorithm.aggregation.token_mean import TokenMean
+from isentropic.algorithm.clipping.fixed import Fixed
+from isentropic.algorithm.control.constant import Constant
+from isentropic.algorithm.ratio.token import TokenRatio
+from isentropic.policy.logprobs import entropy, sensitivity
+from isentropic.tensors import average, masked_mean, totals
+from isentropic.types import ScoredBatch, TokenStats, Vitals
+
+V, S = 7, 6
+MIXED = (1, 0, 0, 0), (1, 1, 0, 0.5), (0, 1, 1, 1), (0, 0, 1, 1)
+UNCLIPPED = Fixed(low=1.0, high=math.inf, ceiling=math.inf)
+
+# Papers' numbers are for batches of thousands of tokens and policies that hardly move; these let sixteen answers do.
+OPEN = "algorithm.control.target=10"
+ACTING = {
+    "dr_grpo": ["algorithm.aggregation.length=6"],
+    "flexible_od": ["algorithm.control.start=1.5"],
+    "stare": [OPEN, "algorithm.credit.stare.boost=3"],
+    "stare_c2": [OPEN, "algorithm.credit.stare.boost=3"],
+    "stare_adaptive": [OPEN, "algorithm.credit.stare.boost=3"],
+}
+
+
+def rollouts(seed=0, rewards=MIXED, lengths=(1, S), certain=0):
+    """Groups of four answers by a policy that has moved since, with garbage in the padding: (policy, batch).
+
+    After the first `certain` of the tokens only one token is possible, so the entropy there is exactly zero.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    reward = torch.tensor(rewards, dtype=torch.float32).flatten()
+    rows = len(reward)
+    start = torch.randn(V, V, generator=draw)
+    move = torch.randn(V, V, generator=draw) * 0.3
+    for token in range(certain):
+        start[token, torch.arange(V) != token + 1] = -torch.inf
+    tokens = torch.zeros(rows, S + 1, dtype=torch.long)  # the token before the first is 0
+    for column in range(S):
+        tokens[:, column + 1] = start.softmax(-1)[tokens[:, column]].multinomial(1, generator=draw)[:, 0]
+    mask = torch.arange(S) < torch.randint(lengths[0], lengths[1] + 1, (rows, 1), generator=draw)
+    group = torch.arange(rows) // len(rewards[0])
+    nothing = torch.full((rows, S), torch.nan)
+    batch = ScoredBatch(tokens[:, 1:], mask, group, reward, reward > 0, group < 0, *[nothing] * 5)
+    old, reference = read(start, batch), read(start - move, batch)
+    noise = torch.randn(rows, S, generator=draw) * 0.5
+    return start + move, replace(
+        batch,
+        sampler_logp=old.logp + noise,
+        old_logp=old.logp,
+        old_entropy=old.entropy,
+        old_sensitivity=old.sensitivity,
+        ref_logp=reference.logp,
+    )
+
+
+def read(policy, batch, garbage=torch.nan):
+    """What the policy thinks of each token, with garbage in the padding; gradients flow to it."""
+    before = torch.where(batch.mask.roll(1, 1), batch.tokens.roll(1, 1), 0)
+    before[:, 0] = 0
+    logits = policy[before].log_softmax(-1).flatten(0, 1)
+    logp = logits.gather(-1, batch.tokens.flatten()[:, None])[:, 0]
+    h = entropy(logits)
+    values = logp, h, sensitivity(logits.detach(), logp.detach(), h.detach())
+    return TokenStats(*[x.view_as(batch.mask).masked_fill(~batch.mask, garbage) for x in values])
+
+
+def seen_by_the_loss(algorithm, now):
+    """As the policy module computes it: an entropy only where it is paid for."""
+    wanted = any(penalty.needs_entropy for penalty in algorithm.penalty.values())
+    unknown = torch.full_like(now.logp, torch.nan)
+    return TokenStats(now.logp, now.entropy if wanted else unknown, unknown)
+
+
+def driven(algorithm, batch):
+    """What the controller asks for, a third of the way through training."""
+    entropy = masked_mean(batch.old_entropy, batch.mask).item()
+    return deepcopy(algorithm.control).update(Vitals(entropy=entropy, progress=0.3))
+
+
+def assigned(algorithm, now, batch, drive, size=100):
+    """The part of a step before its first micro-batch: (credit, totals, metrics)."""
+    micro_batches = torch.arange(len(batch.reward)).split(size)
+    credit, metrics = algorithm.assign(algorithm.advantage(batch), now, batch, drive, micro_batches)
+    return credit, totals(credit.mask), metrics
+
+
+def step(algorithm, policy, batch, size=100, garbage=torch.nan):
+    """One optimizer step in micro-batches of `size` rows: gradient, loss, then metrics; the mean over ranks."""
+    policy = policy.clone().requires_grad_()
+    drive = driven(algorithm, batch)
+    credit, counts, metrics = assigned(algorithm, read(policy, batch, garbage), batch, drive, size)
+    cost = torch.zeros(())
+    for start in range(0, len(batch.reward), size):
+        rows = slice(start, start + size)
+        now = seen_by_the_loss(algorithm, read(policy, batch[rows], garbage))
+        loss, more = algorithm.loss(now, batch[rows], credit[rows], drive, counts)
+        loss.backward()
+        cost += loss.detach()
+        metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in more.items()}
+    values = torch.stack([torch.as_tensor(metrics[name]).float() for name in sorted(metrics)])
+    return average(torch.cat([policy.grad.flatten(), cost[None], values]))
+
+
+def gradient(algorithm, policy, batch, garbage=torch.nan, drive=None, now=None, size=100):
+    """Of one step's loss at each token's log-prob and entropy, [2, B, S], and what the loss was divided by."""
+    with torch.no_grad():
+        now = now or read(policy, batch, garbage)
+    drive = drive or driven(algorithm, batch)
+    credit, counts, _ = assigned(algorithm, now, batch, drive, size)
+    leaves = [x.clone().requires_grad_() for x in (now.logp, now.entropy)]
+    seen = seen_by_the_loss(algorithm, TokenStats(*leaves, now.sensitivity))
+    algorithm.loss(seen, batch, credit, drive, counts)[0].backward()
+    by_tokens = isinstance(algorithm.aggregation, TokenMean)
+    found = torch.stack([torch.zeros_like(x) if x.grad is None else x.grad for x in leaves])
+    return found, counts.tokens if by_tokens else counts.sequences
+
+
+def without(algorithm):
+    """By part, the algorithm with the plainest one of its kind in its place."""
+    others = {}
+    for kind in "credit", "penalty":
+        parts = getattr(algorithm, kind)
+        for name in parts:
+            others[name] = {kind: {k: part for k, part in parts.items() if k != name}}
+    others["clipping"] = {"clipping": UNCLIPPED}
+    if not isinstance(algorithm.ratio, TokenRatio):
+        others["ratio"] = {"ratio": TokenRatio()}
+    if not isinstance(algorithm.advantage, Grpo):
+        others["advantage"] = {"advantage": Grpo(divide_by_std=True)}
+    parts = [algorithm.clipping, *algorithm.credit.values(), *algorithm.penalty.values()]
+    if any(part.follows_drive for part in parts):
+        others["control"] = {"control": Constant(up=0.0, down=0.0)}
+    return {name: replace(algorithm, **changed) for name, changed in others.items()}
+
+
+def padded(batch, before, after, garbage):
+    """The same batch with columns of garbage on either side."""
+    rows = len(batch.reward)
+    fill = {torch.float32: garbage, torch.bool: False, torch.int64: 3}
+
+    def columns(x, number):
+        return torch.full((rows, number), fill[x.dtype], dtype=x.dtype)
+
+    wide = {f.name: x for f in fields(batch) if (x := getattr(batch, f.name)).ndim == 2}
+    return replace(batch, **{k: torch.cat([columns(x, before), x, columns(x, after)], 1) for k, x in wide.items()})
+
+
+def close(actual, expected):
+    torch.testing.assert_close(actual, expected, atol=1e-6, rtol=0)
