@@ -1,23 +1,22 @@
 """Losses and their gradients at every log-prob against verl's own. Where definitions differ, there are numbers."""
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.parity
 
+# verl's aggregation, our override, and what verl is told besides.
+CONSTANT = "algorithm/aggregation=constant"
 MODES = {
-    "token-mean": ("algorithm/aggregation=token_mean", {}),
-    "seq-mean-token-mean": ("algorithm/aggregation=sequence_mean", {}),
-    "seq-mean-token-sum": ("algorithm/aggregation=constant", {"loss_scale_factor": 1}),
-    "seq-mean-token-sum-norm": ("algorithm/aggregation=constant", {"loss_scale_factor": 7}),
+    "token-mean": (["algorithm/aggregation=token_mean"], {}),
+    "token-sum": (
+        [CONSTANT, "algorithm.aggregation.length=1", "algorithm.aggregation.divide_by_sequences=false"],
+        {},
+    ),
+    "seq-mean-token-mean": (["algorithm/aggregation=sequence_mean"], {}),
+    "seq-mean-token-sum": ([CONSTANT, "algorithm.aggregation.length=1"], {}),
+    "seq-mean-token-sum-norm": ([CONSTANT, "algorithm.aggregation.length=7"], {"loss_scale_factor": 7}),
 }
-
-
-def overridden(mode):
-    """Our overrides for one of verl's aggregations, and what verl is told besides."""
-    override, batch_info = MODES[mode]
-    length = [f"algorithm.aggregation.length={batch_info['loss_scale_factor']}"] if batch_info else []
-    return [override, *length], {"global_batch_info": batch_info} if batch_info else {}
-
 
 CLIP_HIGHER = {"clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 10.0}
 
@@ -51,9 +50,9 @@ def test_losses_are_verls(build, charge, verl_loss, agree, an_answered_step, nam
 
 @pytest.mark.parametrize("mode", MODES)
 def test_aggregations_of_the_clipped_loss_are_verls(build, charge, verl_loss, agree, a_step, mode):
-    overrides, settings = overridden(mode)
+    overrides, told = MODES[mode]
     loss, gradient, _, credit = charge(build("algorithm=dapo", *overrides), *a_step)
-    agree((loss, gradient), verl_loss("vanilla", *a_step, credit, mode, **CLIP_HIGHER, **settings))
+    agree((loss, gradient), verl_loss("vanilla", *a_step, credit, mode, **CLIP_HIGHER, global_batch_info=told))
 
 
 def test_an_answer_without_tokens_counts_in_verls_gmpo_and_not_here(build, charge, verl_loss, a_step):
@@ -67,23 +66,16 @@ def test_the_scenes_reach_every_limit(build, charge, scenes):
     assert all(sum(one[f"clipping/clipped_{side}"] for one in reached) > 0 for side in ("low", "high", "ceiling"))
 
 
-def test_two_micro_batches_count_alike_in_verl_only_when_told_the_tokens_of_the_step(build, paper, verl_loss):
-    """Left to itself verl divides by the micro-batch's own tokens; its legacy actor then weighs by sequences."""
-    from isentropic.tensors import totals
-    from isentropic.types import Drive
-
+def test_two_micro_batches_count_alike_in_verl_only_when_told_the_tokens_of_the_step(build, charge, paper, verl_loss):
+    """Left to itself verl divides by the micro-batch's own tokens, and its legacy actor then weighs by answers."""
     batch, now = paper
-    algorithm = build("algorithm=dapo")
-    credit, _ = algorithm.assign(algorithm.advantage(batch), now, batch, Drive())
-    halves = [slice(0, 2), slice(2, 4)]
-    counts = totals(credit.mask)
-    ours = sum(algorithm.loss(now[h], batch[h], credit[h], Drive(), counts)[0].item() for h in halves)
+    halves = [0, 1], [2, 3]
+    loss, _, _, credit = charge(build("algorithm=dapo"), batch, now, *halves)
 
     def theirs(**told):
-        return [
-            verl_loss("vanilla", batch[h], now[h], credit[h], "token-mean", **CLIP_HIGHER, **told)[0] for h in halves
-        ]
+        parts = [(batch[rows], now[rows], credit[rows]) for rows in map(torch.tensor, halves)]
+        return [verl_loss("vanilla", *part, "token-mean", **CLIP_HIGHER, global_batch_info=told)[0] for part in parts]
 
-    assert ours == pytest.approx(sum(theirs(global_batch_info={"batch_num_tokens": 14})), abs=1e-6)
-    assert ours == pytest.approx(0.430950, abs=1e-6)
-    assert sum(theirs()) / 2 == pytest.approx(0.303835, abs=1e-6)
+    assert (loss, sum(theirs(batch_num_tokens=14))) == pytest.approx((0.430950, 0.430950), abs=1e-6)
+    legacy = charge(build("algorithm=dapo", "algorithm/aggregation=micro_token_mean"), batch, now, *halves)[0]
+    assert (legacy, sum(theirs()) / 2) == pytest.approx((0.303835, 0.303835), abs=1e-6)
