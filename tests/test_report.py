@@ -10,10 +10,10 @@ def folder(tmp_path):
     def write(name, end):
         (tmp_path / name).mkdir()
         with (tmp_path / name / "metrics.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, ["step", "policy/entropy", "rollout/reward", "rollout/length", "eval/avg@8"])
+            writer = csv.DictWriter(file, ["step", "entropy/mean", "rollout/reward", "rollout/length", "eval/avg@8"])
             writer.writeheader()
             for step in range(21):
-                row = {"step": step, "policy/entropy": 0.3 - step / 20 * (0.3 - end), "rollout/reward": step / 20}
+                row = {"step": step, "entropy/mean": 0.3 - step / 20 * (0.3 - end), "rollout/reward": step / 20}
                 writer.writerow(row | {"rollout/length": 20, "eval/avg@8": step / 40 if step % 10 == 0 else ""})
         return f"{name}={tmp_path / name}"
 

@@ -12,6 +12,7 @@ import torch
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from isentropic.algorithm.diagnostics import QUADRANTS
 from isentropic.train import train
 
 # Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, a frozen reference, groups
@@ -29,9 +30,12 @@ METHOD = [
 ]
 CLOCKS = ("throughput/",)
 METRICS = {
+    "advantage/correct", "advantage/wrong", "entropy/measured_change", "entropy/predicted_change",
+    "entropy/neutral_share", *(f"entropy/{name}{part}" for name in QUADRANTS for part in ("", "_share")),
+    *(f"credit/stare_{name}" for name in QUADRANTS), "ratio/ess", "ratio/mean", "sampler/ess",
     "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
-    "eval/pass@16_high", "eval/pass@16_low", "policy/entropy", "policy/grad_norm", "policy/loss", "policy/skipped",
+    "eval/pass@16_high", "eval/pass@16_low", "entropy/mean", "policy/grad_norm", "policy/loss", "policy/skipped",
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
     "rollout/filled", "rollout/length",
     "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
@@ -110,7 +114,7 @@ def test_loggers_beside_the_folder_are_told_the_settings_and_count_in_rollouts(i
     folder = inside(train, "logger=tensorboard", "rollout.steps=2")
     assert yaml.safe_load((folder / "tensorboard" / "hparams.yaml").read_text())["rollout"]["steps"] == 2
     events = EventAccumulator(str(folder / "tensorboard")).Reload()
-    assert [event.step for event in events.Scalars("policy/entropy")] == [1, 2]
+    assert [event.step for event in events.Scalars("entropy/mean")] == [1, 2]
     assert [event.step for event in events.Scalars("eval/avg@8")] == [0, 2]
     assert "hp_metric" not in events.Tags()["scalars"]
 

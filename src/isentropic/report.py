@@ -24,7 +24,7 @@ def table(runs: list[Run]) -> str:
     ]
     rows = [head, ["---"] * len(head)]
     for run in runs:
-        steps, entropy = run.metrics["policy/entropy"]
+        steps, entropy = run.metrics["entropy/mean"]
         tenth = max(1, len(entropy) // 10)
         middle = (len(entropy) - tenth) // 2
         parts = (entropy[:tenth], entropy[middle : middle + tenth], entropy[-tenth:])

@@ -7,7 +7,7 @@ import torch
 from lightning import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 
-from isentropic.types import Credit, RolloutBatch, ScoredBatch
+from isentropic.types import Credit, RolloutBatch, ScoredBatch, TokenStats
 
 
 class Letters:
@@ -86,10 +86,11 @@ class Tiny(LightningModule):
             self.optimizers().step()
             self.optimizers().zero_grad()
             part = scored[rows]
-            self.seen = part, Credit.initial(part.mask * part.reward[:, None], part.mask).drop(part.tokens == 3)
+            credit = Credit.initial(part.mask * part.reward[:, None], part.mask).drop(part.tokens == 3)
+            self.seen = part, credit, TokenStats(part.mask * -0.2, part.old_entropy, part.old_sensitivity)
             self.during(self)
         self.rollouts += 1
-        self.log_dict({"rollout/reward": 0.25, "policy/entropy": 0.3 / self.rollouts} | self.logged(self.rollouts))
+        self.log_dict({"rollout/reward": 0.25, "entropy/mean": 0.3 / self.rollouts} | self.logged(self.rollouts))
         self.log("step", float(self.rollouts))
 
     def validation_step(self, batch, batch_idx):

@@ -66,6 +66,10 @@ def test_a_rule_that_never_fires_is_told_after_its_patience(said):
     assert said(quiet, patience=8) == ["The credit rule stapo has changed no token in 8 rollouts; check its settings."]
 
 
+def test_a_set_that_a_rule_leaves_alone_is_not_a_rule(said):
+    assert said(lambda step: {"credit/stare": 0.1, "credit/stare_negative_expected": 0.0}) == []
+
+
 def test_a_rule_behind_a_closed_gate_names_the_gate(said):
     told = said(lambda step: {"credit/stare": 0.0, "control/up": 0.0, "control/down": 0.0})
     assert len(told) == 2 and "controller has asked for nothing" in told[0]

@@ -119,11 +119,32 @@ def test_the_entropy_logged_is_the_mean_per_response_token_whatever_the_aggregat
     module = policy()
     other = policy()
     object.__setattr__(other.algorithm, "aggregation", SequenceMean())
-    assert fit(module, [rollout])["policy/entropy"] == fit(other, [rollout])["policy/entropy"]
-    batch, _ = module.seen
-    assert fit(policy(), [rollout])["policy/entropy"] == pytest.approx(
+    assert fit(module, [rollout])["entropy/mean"] == fit(other, [rollout])["entropy/mean"]
+    batch, *_ = module.seen
+    assert fit(policy(), [rollout])["entropy/mean"] == pytest.approx(
         float(batch.old_entropy[batch.mask].double().mean()), rel=1e-6
     )
+
+
+def test_a_small_step_changes_entropy_as_predicted_in_sign(policy, fit, rollout):
+    torch.manual_seed(0)
+    one = replace(rollout, reward=torch.tensor([1.0, 0, 0, 0] * 2))
+    for praised in (one, replace(one, reward=-one.reward)):
+        metrics = fit(policy(lr=1e-5, weight_decay=0.0), [praised, praised])
+        predicted, measured = metrics["entropy/predicted_change"], metrics["entropy/measured_change"]
+        assert predicted * measured > 0
+
+
+@pytest.mark.parametrize("cut", [{}, {"mini_batch": 2, "micro_batch": 2}, {"micro_batch": 2}])
+def test_those_who_watch_see_each_token_as_it_was_learnt_from(policy, fit, rollout, cut):
+    module = policy(**cut)
+    metrics = fit(module, [rollout])
+    batch, credit, now = module.seen
+    assert len(batch.tokens) == len(credit.mask) == len(now.logp) == 8
+    ratio = (now.logp - batch.old_logp)[batch.mask].exp()
+    moved = "mini_batch" in cut  # the first two rows are learnt from before any step
+    assert (ratio.sub(1).abs().max() > 1e-3) == moved and (now.logp - batch.old_logp)[:2].abs().max() < 1e-5
+    assert metrics["ratio/ess"] < 1 if moved else metrics["ratio/ess"] == pytest.approx(1, abs=1e-6)
 
 
 def test_sizes_that_do_not_divide_are_refused(policy):
@@ -211,4 +232,4 @@ def test_an_update_has_the_entropy_computed_only_where_a_penalty_reads_it(policy
     object.__setattr__(module.algorithm, "loss", watch.__get__(module.algorithm))
     metrics = fit(module, [rollout])
     assert seen[0].isfinite().all() == seen[0].requires_grad == paid
-    assert metrics["policy/skipped"] == 0 and metrics["policy/entropy"] > 0
+    assert metrics["policy/skipped"] == 0 and metrics["entropy/mean"] > 0

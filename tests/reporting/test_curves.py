@@ -11,7 +11,7 @@ def write(folder, target, steps=300, seed=0):
     """Rows as the CSV logger leaves them: rollouts and evaluations on lines of their own."""
     folder.mkdir(parents=True)
     noise = np.random.default_rng(seed)
-    names = ["step", "policy/entropy", "control/target", "rollout/reward", "rollout/length"]
+    names = ["step", "entropy/mean", "control/target", "rollout/reward", "rollout/length"]
     names += [f"eval/{score}{end}" for score in ("avg@8", "pass@16") for end in ("", "_low", "_high")]
     with (folder / "metrics.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, names)
@@ -25,7 +25,7 @@ def write(folder, target, steps=300, seed=0):
                 writer.writerow({"step": step} | row)
             if step:
                 entropy = max(0.3 * np.exp(-step / 60), target or 0.04) + noise.normal(0, 0.008)
-                row = {"step": step, "policy/entropy": entropy, "rollout/length": 21 + noise.normal(0, 0.5)}
+                row = {"step": step, "entropy/mean": entropy, "rollout/length": 21 + noise.normal(0, 0.5)}
                 row["rollout/reward"] = 0.15 + 0.3 * step / 300 + noise.normal(0, 0.05)
                 writer.writerow(row | ({"control/target": target} if target else {}))
     return folder
@@ -47,21 +47,26 @@ def test_runs_are_drawn_over_one_another_where_asked(tmp_path):
 
 
 def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):
-    (tmp_path / "metrics.csv").write_text("policy/entropy,step\n0.3,1\n")
+    (tmp_path / "metrics.csv").write_text("entropy/mean,step\n0.3,1\n")
     assert is_picture_with_ink(curves(tmp_path))
 
 
 def test_a_step_logged_twice_counts_as_it_was_last(tmp_path):
-    (tmp_path / "metrics.csv").write_text("policy/entropy,rollout/reward,step\n0.3,0.1,1\n0.2,,2\n0.25,0.4,2\n")
-    steps, values = load(tmp_path, "").metrics["policy/entropy"]
+    (tmp_path / "metrics.csv").write_text("entropy/mean,rollout/reward,step\n0.3,0.1,1\n0.2,,2\n0.25,0.4,2\n")
+    steps, values = load(tmp_path, "").metrics["entropy/mean"]
     assert steps.tolist() == [1, 2] and values.tolist() == [0.3, 0.25]
     assert load(tmp_path, "").metrics["rollout/reward"][1].tolist() == [0.1, 0.4]
+
+
+def test_a_mean_over_nothing_is_no_point_of_a_curve(tmp_path):
+    (tmp_path / "metrics.csv").write_text("entropy/mean,advantage/correct,step\n0.3,nan,1\n0.2,0.5,2\n")
+    assert load(tmp_path, "").metrics["advantage/correct"][0].tolist() == [2]
 
 
 def test_a_folder_without_metrics_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"no metrics\.csv"):
         curves(tmp_path)
-    (tmp_path / "metrics.csv").write_text("step,policy/entropy\n")
+    (tmp_path / "metrics.csv").write_text("step,entropy/mean\n")
     with pytest.raises(ValueError, match="holds no metrics yet"):
         curves(tmp_path)
 

@@ -7,6 +7,7 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 
 from isentropic.algorithm.algorithm import Algorithm
+from isentropic.algorithm.diagnostics import QUADRANTS
 from isentropic.policy.module import PolicyModule
 
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
@@ -46,7 +47,7 @@ class Idle(Callback):
         if part == "control":
             return (
                 f"The entropy controller has asked for nothing in {self.patience} rollouts (control/up and control/down"
-                " are 0), so the parts that follow it are idle too; compare policy/entropy with its target."
+                " are 0), so the parts that follow it are idle too; compare entropy/mean with its target."
             )
         if part in CLIPPING:
             side = part.removeprefix("clipping/clipped_")
@@ -71,7 +72,8 @@ def inert(algorithm: Algorithm) -> str:
 
 def activity(metrics: dict[str, float]) -> dict[str, bool]:
     """Which of the parts that report have acted in this rollout."""
-    acts = {name: metrics[name] > 0 for name in metrics if name.startswith("credit/") or name in CLIPPING}
+    rules = (name for name in metrics if name.startswith("credit/") and not name.endswith(QUADRANTS))
+    acts = {name: metrics[name] > 0 for name in (*rules, *CLIPPING) if name in metrics}
     if any(name in metrics for name in DRIVE):
         acts = {"control": any(metrics.get(name, 0.0) > 0 for name in DRIVE)} | acts
     return acts

@@ -145,9 +145,9 @@ class Progress(ProgressBar):
         """What is known so far, in words; nothing is shown before it was measured."""
         m = self.metrics
         facts = [f"reward {m['rollout/reward']:.3f}"] if "rollout/reward" in m else []
-        if "policy/entropy" in m:
+        if "entropy/mean" in m:
             target = f" (target {m['control/target']:.3f})" if "control/target" in m else ""
-            facts.append(f"entropy {m['policy/entropy']:.3f}{target}")
+            facts.append(f"entropy {m['entropy/mean']:.3f}{target}")
         scores = {name.removeprefix("eval/"): m[name] for name in sorted(m) if name.startswith("eval/") and "@" in name}
         facts += [f"{name} {value:.3f}" for name, value in scores.items() if not name.endswith(("_low", "_high"))]
         if "throughput/tokens_per_second" in m:

@@ -75,7 +75,7 @@ class SamplerCallback(Callback):
         """The sampler's log-probs of its own completions against the policy's reading of them, before any update."""
         policy = policy_of(module)
         assert policy.seen
-        batch, _ = policy.seen
+        batch, *_ = policy.seen
         known = batch.mask & ~batch.sampler_logp.isnan()
         if not masked_mean(known.float(), batch.mask) > 0:  # nor if nothing was written
             return

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 WATCHED = {
-    "policy/entropy": "entropy",
+    "entropy/mean": "entropy",
     "rollout/reward": "reward",
     "rollout/length": "response length",
     "throughput/tokens_per_second": "tokens/s",

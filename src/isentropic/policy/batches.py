@@ -1,13 +1,17 @@
 """Which rows go through the model together."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from isentropic.tensors import largest
-from isentropic.types import Mask, ScoredBatch
+from isentropic.types import Mask, Rows, ScoredBatch
+
+Record = TypeVar("Record", bound=Rows)
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,9 @@ def micro_batches(mask: Mask, count: int, tokens: int | None) -> list[MicroBatch
 def blank(batch: ScoredBatch) -> ScoredBatch:
     """One row that counts for nothing: a rank without rows takes its part in the step all the same."""
     return replace(batch[:1], mask=torch.zeros_like(batch.mask[:1]))
+
+
+def join(records: Sequence[Record]) -> Record:
+    """The rows of all."""
+    first = records[0]
+    return replace(first, **{f.name: torch.cat([getattr(record, f.name) for record in records]) for f in fields(first)})

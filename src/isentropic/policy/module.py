@@ -15,13 +15,15 @@ from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics import MetricCollection
 
+from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.policy.batches import MicroBatch, blank, micro_batches
+from isentropic.policy.batches import MicroBatch, blank, join, micro_batches
 from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
+from isentropic.policy.record import Record
 from isentropic.policy.reference import Reference, reference_settings
-from isentropic.tensors import average, masked_mean, totals
+from isentropic.tensors import masked_mean, totals
 from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
 
@@ -55,7 +57,9 @@ class PolicyModule(LightningModule):
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
-        self.seen: tuple[ScoredBatch, Credit] | None = None  # the last rollout and its credit, for those who watch
+        self.record = Record()
+        # the last rollout, its credit, and each token as it was when it was learnt from: for those who watch
+        self.seen: tuple[ScoredBatch, Credit, TokenStats] | None = None
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -74,35 +78,33 @@ class PolicyModule(LightningModule):
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
         batch = self.read(rollouts)
-        entropy = masked_mean(batch.old_entropy, batch.mask).item()
         progress = self.rollouts / int(self.trainer.num_training_batches)
-        drive = self.algorithm.control.update(Vitals(entropy=entropy, progress=progress))
+        entropy = masked_mean(batch.old_entropy, batch.mask).item()
+        drive = self.algorithm.control.update(Vitals(entropy, progress))
         advantages = self.algorithm.advantage(batch)
         self.moved = False
-        credits: list[Credit] = []
+        judged = diagnostics.describe(batch, advantages)
+        learnt: list[tuple[Credit, TokenStats]] = []
         steps: list[Metrics] = []
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
             mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
-            credit, metrics = self.update(mini, worth, drive, first=index == 0)
-            credits += [credit] if len(rows) else []
+            credit, now, metrics = self.update(mini, worth, drive, first=index == 0)
+            learnt += [(credit, now)] if len(rows) else []
             steps.append(metrics)
-        self.seen = batch, Credit(*[torch.cat([getattr(c, f.name) for c in credits]) for f in fields(Credit)])
+        self.seen = batch, join([credit for credit, _ in learnt]), join([now for _, now in learnt])
         self.rollouts += 1
-        self.report(entropy, steps)
+        target = vars(self.algorithm.control).get("target")
+        self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
+        self.log("step", float(self.rollouts))
 
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update."""
         stats = self.look(rollouts)
+        old = {f"old_{f.name}": getattr(stats, f.name) for f in fields(TokenStats)}
         ref_logp = torch.full_like(stats.logp, torch.nan)
         if self.reference:
             ref_logp = self.reference.logp(rollouts, self.micro_batches(rollouts), self.temperature)
-        return ScoredBatch(
-            **vars(rollouts),
-            old_logp=stats.logp,
-            old_entropy=stats.entropy,
-            old_sensitivity=stats.sensitivity,
-            ref_logp=ref_logp,
-        )
+        return ScoredBatch(**vars(rollouts), **old, ref_logp=ref_logp)
 
     @torch.no_grad()
     def look(self, batch: RolloutBatch) -> TokenStats:
@@ -121,7 +123,9 @@ class PolicyModule(LightningModule):
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)
 
-    def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> tuple[Credit, Metrics]:
+    def update(
+        self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
+    ) -> tuple[Credit, TokenStats, Metrics]:
         """One optimizer step, whatever the number of micro-batches."""
         current = self.reread and not first and bool(self.algorithm.credit)
         now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
@@ -130,15 +134,19 @@ class PolicyModule(LightningModule):
         credit, metrics = self.algorithm.assign(advantages, now, batch, drive, rows)
         count = totals(credit.mask)
         wanted = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
+        logp = torch.zeros_like(now.logp)
         for index, micro in enumerate(micros):
             self.sync_gradients(index == len(micros) - 1)
             part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
-            stats = self.think(batch, micro, "gradient" if wanted else "none")
-            loss, seen = self.algorithm.loss(stats, batch[micro.rows], part, drive, count)
+            stats, scored = self.think(batch, micro, "gradient" if wanted else "none"), batch[micro.rows]
+            loss, seen = self.algorithm.loss(stats, scored, part, drive, count)
+            seen |= diagnostics.of_micro_batch(loss, stats.logp, scored, now.sensitivity[micro.rows], part, count)
             self.manual_backward(loss)
+            seen["policy/loss"] = loss.detach()
             metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in seen.items()}
-            metrics["policy/loss"] = metrics.get("policy/loss", 0.0) + loss.detach()
-        return credit, metrics | self.step()
+            if micro.real:
+                logp[micro.rows] = stats.logp.detach()
+        return credit, TokenStats(logp, now.entropy, now.sensitivity), metrics | self.step()
 
     def sync_gradients(self, last: bool) -> None:
         if isinstance(self.policy, FSDPModule):
@@ -159,15 +167,6 @@ class PolicyModule(LightningModule):
         cast(LambdaLR, self.lr_schedulers()).step()
         return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
 
-    def report(self, entropy: float, steps: list[Metrics]) -> None:
-        """One row of metrics per rollout: sums over micro-batches, means over ranks and optimizer steps."""
-        names = sorted({name for step in steps for name in step})
-        values = torch.tensor([sum(float(step.get(name, 0)) for step in steps) / len(steps) for name in names])
-        metrics = dict(zip(names, average(values).tolist(), strict=True)) | {"policy/entropy": entropy}
-        target = vars(self.algorithm.control).get("target")
-        self.log_dict(metrics if target is None else metrics | {"control/target": target})
-        self.log("step", float(self.rollouts))
-
     def validation_step(self, answers: RolloutBatch, batch_idx: int) -> None:
         self.evaluation.update(answers.correct, answers.group)
 
@@ -182,11 +181,13 @@ class PolicyModule(LightningModule):
             "model": self.policy.shape(),
             "control": self.algorithm.control.state_dict(),
             "rollouts": self.rollouts,
+            "record": self.record.state_dict(),
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         if self.trainer.state.fn == TrainerFn.FITTING:  # a policy can be judged under any settings
             self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
+            self.record.load_state_dict(checkpoint["isentropic"].get("record", {}))
         self.rollouts = checkpoint["isentropic"]["rollouts"]
 
     @torch.no_grad()

@@ -66,7 +66,7 @@ def load(folder: Path, label: str) -> Run:
         for row in csv.DictReader(file):
             if row.get("step"):
                 for name, value in row.items():
-                    if value and name != "step":
+                    if value and value != "nan" and name != "step":  # a mean over nothing
                         values.setdefault(name, {})[float(row["step"])] = float(value)
     if not values:
         raise ValueError(f"{files[-1]} holds no metrics yet; wait for the first step")
@@ -74,7 +74,7 @@ def load(folder: Path, label: str) -> Run:
 
 
 def draw_entropy(axis: Any, runs: list[Run]) -> None:
-    draw_rollouts(axis, runs, "policy/entropy", "entropy of the policy (nats per token)")
+    draw_rollouts(axis, runs, "entropy/mean", "entropy of the policy (nats per token)")
     targets = {float(run.metrics["control/target"][1][-1]) for run in runs if "control/target" in run.metrics}
     for target in sorted(targets):
         axis.axhspan(target * (1 - BAND), target * (1 + BAND), color="0.85", zorder=0, label=f"target ± {BAND:.0%}")

@@ -1,0 +1,98 @@
+"""What an update does to entropy, in numbers: by the sign of the advantage and by surprisal; predicted, and measured.
+
+One policy-gradient step that praises a token moves the entropy at its place by minus its sensitivity. To first order
+(arXiv:2606.19236, whose names stand on the right), for tokens of
+
+    positive_surprising   advantage > 0, surprisal > entropy    entropy rises    L+
+    positive_expected     advantage > 0, surprisal <= entropy   entropy falls    U+
+    negative_surprising   advantage < 0, surprisal > entropy    entropy falls    L-
+    negative_expected     advantage < 0, surprisal <= entropy   entropy rises    U-
+    neutral               advantage = 0                         entropy stays
+
+As everywhere, metrics of an optimizer step add up over its micro-batches, and the mean over ranks is their value. What
+is a mean over no token at all is left out.
+"""
+
+from math import isfinite, nan
+
+import torch
+
+from isentropic.tensors import average, masked_mean, share, totals
+from isentropic.types import Credit, Mask, Metrics, PerToken, Scalar, ScoredBatch, Totals
+
+QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected")
+PREDICTED, SQUARE = "entropy/predicted_change", "ratio/mean_square"  # of a step; rows of metrics are made of them
+
+
+def quadrants(advantages: PerToken, logp: PerToken, entropy: PerToken, mask: Mask) -> dict[str, Mask]:
+    """The four sets, which share no token; a token whose entropy is not known is in none."""
+    surprising, expected = mask & (-logp > entropy), mask & (-logp <= entropy)
+    praised, blamed = advantages > 0, advantages < 0
+    sets = (surprising & praised, expected & praised, surprising & blamed, expected & blamed)
+    return dict(zip(QUADRANTS, sets, strict=True))
+
+
+def describe(batch: ScoredBatch, advantages: PerToken) -> dict[str, float]:
+    """Of one rollout, before any update and before any credit rule; over the tokens of all ranks, which must all call.
+
+    `entropy/mean` is the mean per response token, whatever the algorithm averages over.
+    """
+    sets = {"mean": batch.mask} | quadrants(advantages, batch.old_logp, batch.old_entropy, batch.mask)
+    found = {f"entropy/{name}": masked_mean(batch.old_entropy, tokens) for name, tokens in sets.items()}
+    sets["neutral"] = batch.mask & (advantages == 0)
+    for name in (*QUADRANTS, "neutral"):
+        found[f"entropy/{name}_share"] = masked_mean(sets[name].to(advantages.dtype), batch.mask)
+    right = batch.correct[:, None]
+    found["advantage/correct"] = masked_mean(advantages, batch.mask & right)
+    found["advantage/wrong"] = masked_mean(advantages, batch.mask & ~right)
+    known = batch.mask & ~batch.sampler_logp.isnan()
+    weight = importance(batch.old_logp - batch.sampler_logp, known)
+    found["sampler/ess"] = masked_mean(weight, known) ** 2 / masked_mean(weight**2, known)
+    return {name: float(value) for name, value in found.items() if isfinite(value)}
+
+
+def importance(log_weight: PerToken, mask: Mask) -> PerToken:
+    return torch.where(mask, log_weight, 0).clamp(-20, 20).exp()
+
+
+def touched(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) -> dict[str, Scalar]:
+    """The share of all tokens that a rule touched, under the name "", and of each set. All ranks must call."""
+    changed = (after.advantages != before.advantages) | (after.mask != before.mask) | (after.anchor != before.anchor)
+    return {name: share(changed & tokens, totals(tokens)) for name, tokens in {"": mask, **sets}.items()}
+
+
+def of_micro_batch(
+    loss: Scalar, logp: PerToken, batch: ScoredBatch, sensitivity: PerToken, credit: Credit, totals: Totals
+) -> Metrics:
+    """Moments of the importance ratio per token, and the predicted change of entropy.
+
+    The gradient of the loss at a log-prob is -1/N of the advantage that the token has in effect, after credit rules,
+    clipping, penalties on log-probs and aggregation, where N is what the loss is divided by. Times the sensitivity and
+    summed, it is the mean over tokens of -advantage * sensitivity: nats of entropy per unit of a step on the logits. A
+    penalty on the entropy itself is not in it.
+    """
+    (gradient,) = torch.autograd.grad(loss, logp, retain_graph=True)
+    ratio = importance(logp.detach() - batch.old_logp, credit.mask)
+    return {
+        PREDICTED: torch.where(credit.mask, gradient * sensitivity, 0).sum(),
+        "ratio/mean": torch.where(credit.mask, ratio, 0).sum() / totals.tokens,
+        SQUARE: torch.where(credit.mask, ratio**2, 0).sum() / totals.tokens,
+    }
+
+
+def of_rollout(steps: list[Metrics]) -> dict[str, float]:
+    """Means over ranks and optimizer steps; but the predicted changes of entropy add up. All ranks must call.
+
+    `ratio/ess` is the effective sample size of the importance ratios of a step, as a share of its tokens.
+    """
+    names = sorted({name for step in steps for name in step})
+    values = torch.tensor([[float(step.get(name, 0)) for name in names] for step in steps])
+    values = average(values.flatten()).view_as(values)
+    rows = [dict(zip(names, row, strict=True)) for row in values.tolist()]
+    for row in rows:
+        square = row.pop(SQUARE, nan)
+        row["ratio/ess"] = row["ratio/mean"] ** 2 / square if square > 0 else nan
+    result = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+    return {name: value for name, value in result.items() if name != "ratio/ess" or isfinite(value)} | {
+        PREDICTED: sum(row[PREDICTED] for row in rows)
+    }
