@@ -1,0 +1,143 @@
+"""How long the algorithm takes of a training step: every advantage estimator and every credit rule, from its YAML.
+
+    python benchmarks/algorithm.py --device cpu --threads 2 --out benchmarks/results/cpu.json
+
+Medians of single calls, each waited for on a GPU. verl's vectorised GRPO is called in turn with ours where the extra
+`peers` is installed. Needs torch, jaxtyping and PyYAML; no network.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = ROOT / "configs/algorithm"
+PEERS = ROOT / "tests/algorithm/peers/conftest.py"
+GROUP = 8  # answers to a prompt
+
+
+def part(path: Path) -> Any:
+    """What a config of a part describes."""
+    settings = yaml.safe_load(path.read_text())
+    settings = settings.get(path.stem, settings)
+    module, _, name = settings.pop("_target_").rpartition(".")
+    return getattr(import_module(module), name)(**settings)
+
+
+def rollouts(rows: int, columns: int, device: str) -> tuple[ScoredBatch, TokenStats]:
+    """Answers of a quarter of the columns to all of them, half of them right; the policy has moved a little."""
+    draw = torch.Generator().manual_seed(0)
+    shape = rows, columns
+    mask = torch.arange(columns) < torch.randint(columns // 4, columns + 1, (rows, 1), generator=draw)
+    reward = torch.randint(2, (rows,), generator=draw).float()
+    old = torch.rand(shape, generator=draw).log()
+    sampler, reference, now = [(old + torch.randn(shape, generator=draw) * 0.1).clamp(max=-1e-4) for _ in range(3)]
+    entropy, sensitivity = torch.rand(shape, generator=draw) * 2, torch.randn(shape, generator=draw) * 0.1
+    group = torch.arange(rows) // GROUP
+    batch = ScoredBatch(
+        torch.zeros(shape, dtype=torch.long), mask, group, reward, reward > 0, reward < 0, sampler, old, entropy,
+        sensitivity, reference,
+    )  # fmt: skip
+    return batch.to(device), TokenStats(now, entropy, sensitivity).to(device)
+
+
+def timed(calls: dict[str, Callable[[], object]], repeats: int, device: str) -> dict[str, float]:
+    """Milliseconds of each call, the median; they take turns, so that all see the same machine."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(repeats + 3):  # the first three warm up
+        for name, call in calls.items():
+            wait(device)
+            start = time.perf_counter()
+            call()
+            wait(device)
+            if turn >= 3:
+                seconds[name].append(time.perf_counter() - start)
+    return {name: round(statistics.median(values) * 1e3, 3) for name, values in seconds.items()}
+
+
+def wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def verl(batch: ScoredBatch) -> Callable[[], object] | None:
+    """verl's vectorised GRPO on the same rewards; None where verl is not installed."""
+    if not (Path(sys.prefix) / "peers/verl").exists():
+        return None
+    spec = spec_from_file_location("peers", PEERS)
+    assert spec and spec.loader
+    peers = module_from_spec(spec)
+    spec.loader.exec_module(peers)
+    theirs = peers.peer("verl.trainer.ppo.core_algos", peers.VERL, ("verl",)).compute_grpo_vectorized_outcome_advantage
+    rewards = torch.zeros_like(batch.old_logp)
+    rewards[:, 0] = batch.reward
+    mask, index = batch.mask.float(), batch.group.cpu().numpy()
+    return lambda: theirs(rewards, mask, index)
+
+
+def advantages(rows: int, columns: int, repeats: int, device: str) -> dict[str, float]:
+    batch, _ = rollouts(rows, columns, device)
+    estimators = {path.stem: part(path) for path in sorted((CONFIGS / "advantage").glob("*.yaml"))}
+    calls = {name: lambda estimator=estimator: estimator(batch) for name, estimator in estimators.items()}
+    theirs = verl(batch)
+    return timed(calls | ({"verl, vectorised GRPO": theirs} if theirs else {}), repeats, device)
+
+
+def credit(rows: int, columns: int, repeats: int, device: str) -> dict[str, float]:
+    batch, now = rollouts(rows, columns, device)
+    worth = torch.where(batch.correct, 1.0, -1.0)[:, None].expand_as(batch.mask)
+    start, drive = Credit.initial(torch.where(batch.mask, worth, 0), batch.mask), Drive(up=1.0, down=0.0)
+    rules = {path.stem: part(path) for path in sorted((CONFIGS / "credit").glob("*.yaml"))}
+    calls = {name: lambda rule=rule: rule(start, now, batch, drive) for name, rule in rules.items()}
+    return timed(calls, repeats, device)
+
+
+def machine(device: str) -> dict[str, Any]:
+    name = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} threads"
+    return {"device": device, "name": name, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--threads", type=int, default=2, help="of torch, on the CPU")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--advantages", type=int, nargs=2, default=[1024, 512], metavar=("ROWS", "COLUMNS"))
+    parser.add_argument("--credit", type=int, nargs=2, default=[512, 4096], metavar=("ROWS", "COLUMNS"))
+    parser.add_argument("--out", type=Path, help="JSON file of the medians")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    with torch.no_grad():
+        measured = {
+            f"advantage, {options.advantages[0]} x {options.advantages[1]}": advantages(
+                *options.advantages, options.repeats, options.device
+            ),
+            f"credit, {options.credit[0]} x {options.credit[1]}": credit(
+                *options.credit, options.repeats, options.device
+            ),
+        }
+    for title, medians in measured.items():
+        print(f"\n{title} tokens, ms")
+        for name, median in medians.items():
+            print(f"  {name:<28}{median:>9.3f}")
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        result = {"machine": machine(options.device), "repeats": options.repeats, "median_ms": measured}
+        options.out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
