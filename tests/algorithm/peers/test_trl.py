@@ -4,6 +4,7 @@ from collections import defaultdict
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.parity
 
@@ -116,9 +117,8 @@ def test_truncated_importance_is_what_trl_does_with_vllms_log_probs(build, charg
     batch, now = an_answered_step
     exact = ["algorithm=dapo", EXACT]
     loss, gradient, _, _ = charge(build(*exact, "algorithm/credit=[truncated_importance]"), batch, now)
-    credit = charge(build(*exact), batch, now)[3]
     weights = (batch.old_logp - batch.sampler_logp).exp().clamp(max=2.0)
-    agree((loss, gradient), trl_loss(batch, now, credit.advantages, weights, loss_type="dapo", **HIGHER))
+    agree((loss, gradient), trl_loss(batch, now, build(*exact).advantage(batch), weights, loss_type="dapo", **HIGHER))
 
 
 def test_an_answer_without_tokens_counts_among_the_answers_in_trl_and_not_here(build, charge, trl_loss, a_step):
@@ -126,3 +126,16 @@ def test_an_answer_without_tokens_counts_among_the_answers_in_trl_and_not_here(b
     loss, _, _, credit = charge(build("algorithm=grpo"), batch, now)
     theirs = trl_loss(batch, now, credit.advantages, loss_type="grpo", delta=10.0)
     assert theirs[0] == pytest.approx(loss * 17 / 18, abs=1e-6)
+
+
+def test_20_entropy_keeps_trls_tokens_and_divides_by_them_where_trl_divides_by_all(
+    build, charge, trl_loss, an_answered_step
+):
+    batch, now = an_answered_step
+    loss, gradient, _, credit = charge(build("algorithm=top_entropy", EXACT), batch, now)
+    advantages = build("algorithm=dapo").advantage(batch)
+    theirs = trl_loss(batch, now, advantages, loss_type="dapo", top_entropy_quantile=0.2, **HIGHER)
+    kept = credit.mask.sum() / batch.mask.sum()
+    assert 0.2 <= kept < 0.22
+    assert theirs[0] == pytest.approx(loss * kept.item(), abs=1e-6)
+    assert torch.allclose(theirs[1], gradient * kept, rtol=0, atol=1e-6)
