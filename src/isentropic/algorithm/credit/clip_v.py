@@ -7,8 +7,9 @@ mean of p (ln p + H) under the policy.
 from dataclasses import dataclass
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.tensors import gather, masked_std, top_fraction
-from isentropic.types import Credit, Drive, Mask, ScoredBatch, TokenStats
+from isentropic.algorithm.draw import count
+from isentropic.tensors import masked_std, top_fraction
+from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,3 @@ class ClipV(CreditRule):
         beyond = credit.mask & (credit.advantages < 0) & (fall > self.mu * spread) & (spread > 1e-12)
         limit = max(int(self.most * count(credit.mask)), 1)
         return credit.drop(top_fraction(fall, beyond, limit / max(count(beyond), 1)))
-
-
-def count(tokens: Mask) -> int:
-    """On all ranks."""
-    return int(gather(tokens.sum().double()[None]).sum())
