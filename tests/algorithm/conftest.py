@@ -86,7 +86,7 @@ def paper():
     reward = torch.tensor([1.0, 0, 1, 0], dtype=torch.float64)
     zero = torch.zeros(4, dtype=torch.long)
     ids = torch.zeros(4, 5, dtype=torch.long)
-    batch = ScoredBatch(ids, mask, zero, reward, reward > 0, zero > 0, old, old, old_entropy, old * 0, old * torch.nan)
+    batch = ScoredBatch(ids, mask, zero, reward, reward > 0, zero > 0, old, old, old_entropy, old * 0, old)
     return batch, TokenStats(new, new_entropy, new * 0)
 
 

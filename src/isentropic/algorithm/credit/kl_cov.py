@@ -1,0 +1,34 @@
+"""KL-Cov: tokens whose log-prob and advantage vary together most are tied to the old policy. arXiv:2505.22617"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from isentropic.algorithm.credit import CreditRule, covariance
+from isentropic.algorithm.draw import count, lots, pick_largest
+from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+
+
+@dataclass(frozen=True)
+class KlCov(CreditRule):
+    """Ties the max(1, int(share * N)) of the step's N tokens with the largest covariance; penalty/anchor charges them.
+
+    Released code and verl take the largest of each micro-batch. Equal covariances are common, as a certain token's
+    log-prob is exactly 0: lots decide between them, so that the number stays. Raises ValueError for a share outside 0
+    to 1 and for a weight of 0 or below.
+    """
+
+    ties: ClassVar[bool] = True
+
+    share: float  # of tokens
+    weight: float  # of |log p - log p_old|
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"credit.kl_cov.share={self.share} is a share of tokens: above 0 and at most 1")
+        if not self.weight > 0:
+            raise ValueError(f"credit.kl_cov.weight={self.weight} must be above 0; for none, leave kl_cov out")
+
+    def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
+        number = max(1, int(self.share * count(credit.mask)))
+        tied = pick_largest(covariance(credit, now), credit.mask, lots(batch), number)
+        return credit.tie(tied, self.weight)
