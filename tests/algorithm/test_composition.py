@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 import torch
-from hydra.utils import get_class, instantiate
+from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 CONFIGS = Path(__file__).parents[2] / "configs/algorithm"
@@ -70,8 +70,11 @@ def test_the_keys_of_a_part_are_the_fields_of_its_class(seam, name):
 
 @pytest.fixture(scope="module")
 def parts(build, bigrams):
-    """Every part by seam and name: with the numbers of its YAML, and with those at which recipes act on few answers."""
-    found = {(seam, name): [instantiate(settings_of(seam, name))] for seam, name in PARTS}
+    """Every part by seam and name: with the paper's numbers, and with those at which recipes act on few answers."""
+    found = {}
+    for seam, name in PARTS:
+        part = getattr(build(override(seam, name)), seam)
+        found[seam, name] = [part[name] if seam in LISTS else part]
     kinds = {type(part[0]): key for key, part in found.items()}
     for recipe in RECIPES:
         algorithm = build(f"algorithm={recipe}", *bigrams.ACTING.get(recipe, []))
