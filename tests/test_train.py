@@ -35,7 +35,8 @@ METRICS = {
     *(f"credit/stare_{name}" for name in QUADRANTS), "ratio/ess", "ratio/mean", "sampler/ess",
     "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
-    "eval/pass@16_high", "eval/pass@16_low", "entropy/mean", "policy/grad_norm", "policy/loss", "policy/skipped",
+    "eval/pass@16_high", "eval/pass@16_low", "entropy/mean", "policy/empty", "policy/grad_norm", "policy/kept",
+    "policy/loss", "policy/skipped",
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
     "rollout/filled", "rollout/length",
     "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
@@ -48,7 +49,7 @@ def rows(folder: Path, part: str = "policy/loss") -> dict[int, dict[str, float]]
     """The lines of metrics.csv that hold a metric, by step, without what clocks say."""
     with (folder / "metrics.csv").open() as file:
         lines = [row for row in csv.DictReader(file) if row[part]]
-    kept = [{k: float(v) for k, v in row.items() if v and not k.startswith(CLOCKS)} for row in lines]
+    kept = [{k: float(v) for k, v in row.items() if v and v != "nan" and not k.startswith(CLOCKS)} for row in lines]
     return {int(row["step"]): row for row in kept}
 
 
@@ -127,13 +128,17 @@ def test_sampler_and_policy_agree_on_every_token(quickstart):
 
 def test_samples_say_what_each_token_was_worth(quickstart):
     lines = [json.loads(line) for line in (quickstart[0] / "samples.jsonl").read_text().splitlines()]
-    assert {line["step"] for line in lines} == {1, 2}
+    assert [line["step"] for line in lines] == [1] * 8 + [2] * 8
+    assert all(len({line["group"] for line in lines[i : i + 8]}) == 1 for i in (0, 8)), "not one whole group"
     for line in lines:
         assert set(line) == {
             "step", "prompt", "completion", "reward", "correct", "truncated", "group", "tokens", "logp", "entropy",
-            "advantages", "kept",
+            "sensitivity", "sampler_logp", "ref_logp", "new_logp", "new_entropy", "new_sensitivity", "advantages",
+            "kept",
         }  # fmt: skip
-        lengths = {len(line[name]) for name in ("tokens", "logp", "entropy", "advantages", "kept")}
+        assert line["ref_logp"] is None
+        known = ("tokens", "logp", "entropy", "sensitivity", "sampler_logp", "new_logp", "advantages", "kept")
+        lengths = {len(line[name]) for name in known}
         assert len(lengths) == 1 and 0 < lengths.pop() <= 32
         assert all(math.isfinite(x) and x <= 0 for x in line["logp"])
 
@@ -204,6 +209,19 @@ def test_loggers_and_debugging_settings_leave_their_files(inside):
     assert list(rows(folder)) == [1]
     groups = {json.loads(line)["prompt"] for line in (folder / "samples.jsonl").read_text().splitlines()}
     assert len(groups) == 1, "more than one problem"
+
+
+def test_dapo_whole_pays_samples_anew_and_shapes(inside):
+    folder = inside(train, "algorithm=dapo", "rollout=dapo")
+    steps = rows(folder)
+    assert list(steps) == [1, 2]
+    for row in steps.values():
+        assert row["rollout/tries"] > 1 and row["policy/grad_norm"] > 0
+        right = row["rollout/correct"]
+        assert 0 < right < 1 and -1 - 2 * right < row["rollout/reward"] <= 2 * right - 1
+    for line in map(json.loads, (folder / "samples.jsonl").read_text().splitlines()):
+        beyond = len(line["tokens"]) - (32 - 6)
+        assert line["reward"] == pytest.approx((1 if line["correct"] else -1) - min(max(beyond / 6, 0), 1), abs=1e-3)
 
 
 def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):

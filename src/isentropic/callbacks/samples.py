@@ -1,4 +1,4 @@
-"""Some completions of each rollout, with what every token was worth, to `samples.jsonl` in the run folder."""
+"""Some groups of completions of each rollout, with what every token was worth, to `samples.jsonl` in the run folder."""
 
 import json
 import math
@@ -9,17 +9,20 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from isentropic.types import Credit, ScoredBatch
+from isentropic.types import Credit, ScoredBatch, TokenStats
 
 
 class Samples(Callback):
-    """One JSON object per line; the per-token lists run along the tokens the policy chose. Rank 0's rows only."""
+    """One completion per line, whole groups; the per-token lists run along the tokens the policy chose. Rank 0's only.
 
-    def __init__(self, rows: int, every: int) -> None:
-        """`rows` completions of each `every`-th rollout, spread over its groups. Raises ValueError below 1."""
-        if rows < 1 or every < 1:
-            raise ValueError(f"samples.rows={rows} and samples.every={every} must be at least 1")
-        self.rows, self.every = rows, every
+    `isentropic.inspect` reads the file.
+    """
+
+    def __init__(self, groups: int, every: int) -> None:
+        """`groups` of each `every`-th rollout, spread over it. Raises ValueError below 1."""
+        if groups < 1 or every < 1:
+            raise ValueError(f"samples.groups={groups} and samples.every={every} must be at least 1")
+        self.groups, self.every = groups, every
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -27,24 +30,35 @@ class Samples(Callback):
         step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
         if not trainer.is_global_zero or step % self.every:
             return
-        scored, credit, tokenizer = seen(trainer, pl_module)
-        chosen = torch.linspace(0, len(scored.tokens) - 1, self.rows).long().unique()
-        scored, credit = scored[chosen].to("cpu"), credit[chosen].to("cpu")
+        scored, credit, now = seen(pl_module)
+        tokenizer = trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+        groups = scored.group.unique()
+        rows = torch.isin(scored.group, groups[torch.linspace(0, len(groups) - 1, self.groups).long()])
+        scored, credit, now = scored[rows].to("cpu"), credit[rows].to("cpu"), now[rows].to("cpu")
         with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:
-            for row in range(len(chosen)):
-                file.write(json.dumps({"step": step} | describe(row, scored, credit, tokenizer)) + "\n")
+            for row in range(len(scored.group)):
+                file.write(json.dumps({"step": step} | describe(row, scored, credit, now, tokenizer)) + "\n")
 
 
-def seen(trainer: Trainer, module: Any) -> tuple[ScoredBatch, Credit, Any]:
-    """What the last optimizer step learnt from, and how to read it."""
-    scored, credit = module.seen
-    return scored, credit, trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+def seen(module: Any) -> tuple[ScoredBatch, Credit, TokenStats]:
+    return module.seen
 
 
-def describe(row: int, scored: ScoredBatch, credit: Credit, tokenizer: Any) -> dict[str, Any]:
+def describe(row: int, scored: ScoredBatch, credit: Credit, now: TokenStats, tokenizer: Any) -> dict[str, Any]:
     chosen = scored.mask[row]
     first = int(chosen.int().argmax())
     tokens = scored.tokens[row][chosen].tolist()
+    values = {
+        "logp": scored.old_logp,
+        "entropy": scored.old_entropy,
+        "sensitivity": scored.old_sensitivity,
+        "sampler_logp": scored.sampler_logp,
+        "ref_logp": scored.ref_logp,
+        "new_logp": now.logp,
+        "new_entropy": now.entropy,
+        "new_sensitivity": now.sensitivity,
+        "advantages": credit.advantages,
+    }
     return {
         "prompt": tokenizer.decode(scored.tokens[row, :first].tolist()),
         "completion": tokenizer.decode(tokens),
@@ -53,15 +67,14 @@ def describe(row: int, scored: ScoredBatch, credit: Credit, tokenizer: Any) -> d
         "truncated": bool(scored.truncated[row]),
         "group": int(scored.group[row]),
         "tokens": tokens,
-        "logp": numbers(scored.old_logp[row][chosen]),
-        "entropy": numbers(scored.old_entropy[row][chosen]),
-        "advantages": numbers(credit.advantages[row][chosen]),
+        **{name: numbers(value[row][chosen]) for name, value in values.items()},
         "kept": credit.mask[row][chosen].tolist(),
     }
 
 
-def numbers(values: Tensor) -> list[float | None]:
-    return [number(value) for value in values.tolist()]
+def numbers(values: Tensor) -> list[float | None] | None:
+    """Null for a list of which nothing is known."""
+    return None if len(values) and values.isnan().all() else [number(value) for value in values.tolist()]
 
 
 def number(value: float) -> float | None:

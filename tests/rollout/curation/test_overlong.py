@@ -1,9 +1,15 @@
+from pathlib import Path
+
 import pytest
 import torch
+from hydra.utils import instantiate
 
 from isentropic.algorithm.advantage.grpo import Grpo
+from isentropic.compose import compose, loader_of
 from isentropic.rollout.curation.overlong import Overlong
 from isentropic.types import RolloutBatch, ScoredBatch
+
+CONFIGS = Path(__file__).parents[3] / "configs"
 
 
 def batch(lengths, reward, dtype=torch.float32):
@@ -20,12 +26,36 @@ def batch(lengths, reward, dtype=torch.float32):
     )
 
 
-def test_the_papers_lengths_by_hand():
-    lengths = [16384, 16385, 18432, 20480, 20481]
-    shaped = Overlong(max_length=20480, buffer=4096)(batch(lengths, [0.0] * 5))
-    assert shaped.reward.tolist() == pytest.approx([0, -1 / 4096, -0.5, -1, -1], abs=1e-7)
+def composed(*overrides):
+    """The curators of a run, in their order."""
+    curation = compose(loader_of(CONFIGS), "train", list(overrides)).rollout.curation
+    return {name: instantiate(curator) for name, curator in curation.items()}
 
 
+LENGTHS = [16384, 16385, 18432, 20480, 20481]
+
+
+@pytest.mark.golden
+def test_the_papers_lengths():
+    overlong = composed("rollout=dapo", "rollout.decoding.max_tokens=20480")["overlong"]
+    assert (overlong.max_length, overlong.buffer) == (20480, 4096)
+    penalty = overlong(batch(LENGTHS, [0.0] * 5)).reward.tolist()
+    assert penalty == pytest.approx([0, -0.000244, -0.5, -1, -1], abs=2e-6)
+    verl = [min(-(length - 16384) / 4096, 0) for length in LENGTHS]  # no floor, which capped generation never meets
+    assert verl == pytest.approx([0, -0.000244, -0.5, -1, -1.000244], abs=2e-6)
+
+
+@pytest.mark.golden
+def test_dapos_rollouts_are_paid_1_and_minus_1_then_sampled_by_accuracy_then_shaped():
+    curators = composed("rollout=dapo", "rollout.decoding.max_tokens=18", "rollout.curation.overlong.buffer=8")
+    assert list(curators) == ["outcome", "informative", "overlong"]
+    rollouts = batch([14, 10, 10, 12], [1.0, 0.0, 1.0, 0.0], torch.float64)
+    for curator in curators.values():
+        rollouts = curator(rollouts)
+    assert rollouts.reward.tolist() == pytest.approx([0.5, -1.0, 1.0, -1.25])
+
+
+@pytest.mark.golden
 def test_the_penalty_is_added_before_advantages_are_normalised():
     rollouts = batch([14, 10, 10, 12], [1.0, -1.0, 1.0, -1.0], torch.float64)
     shaped = Overlong(max_length=18, buffer=8)(rollouts)

@@ -1,0 +1,150 @@
+"""An algorithm on one batch, step by step, and what each of its parts read: for those who look, not for training.
+
+seen = trace(algorithm, batch, now, Vitals(entropy=0.3, progress=0.0))
+seen.loss, seen.tokens["gradient"], seen.reads["credit stare"]
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import torch
+
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.algorithm.clipping import Bounds
+from isentropic.algorithm.diagnostics import describe, of_micro_batch, of_rollout, quadrants, touched
+from isentropic.tensors import totals
+from isentropic.types import Credit, Drive, Mask, PerToken, Rows, ScoredBatch, TokenStats, Vitals
+
+_reader: list[set[str]] = []  # the innermost part that is being watched
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Everything on the way to one loss. Labels of parts are their folder and, for rules and penalties, their name."""
+
+    loss: float
+    drive: Drive
+    credit: Credit
+    tokens: dict[str, PerToken]  # by column, from advantage to gradient
+    rules: dict[str, dict[str, float]]  # by credit rule, what it did
+    quadrants: dict[str, Mask]
+    clipped: dict[str, Mask]  # by side
+    metrics: dict[str, float]
+    reads: dict[str, set[str]]  # by part, such as batch.reward, now.logp, drive.up
+
+
+def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vitals) -> Trace:
+    """One optimizer step, of all rows in one micro-batch. `now` is the policy at the update. Moves the controller.
+
+    Raises ValueError for a clipping or penalty that reads of `now` what an update does not know.
+    """
+    drive = algorithm.control.update(vitals)
+    watched, reads = (_watch(batch, "batch"), _watch(now, "now"), _watch(drive, "drive")), dict[str, set[str]]()
+    with _reading(reads, "advantage"):
+        advantages = algorithm.advantage(watched[0])
+    credit, rules, tokens = Credit.initial(advantages, batch.mask), dict[str, dict[str, float]](), {}
+    sets = quadrants(advantages, now.logp, now.entropy, batch.mask)
+    everything = [torch.arange(len(batch.mask), device=batch.mask.device)]
+    tokens["advantage"] = advantages
+    for name, rule in algorithm.credit.items():
+        before = credit
+        with torch.no_grad(), _reading(reads, f"credit {name}"):
+            credit = algorithm.apply(rule, credit, watched[1], watched[0], watched[2], everything)
+        tokens[f"weight {name}"] = _weight(before, credit)
+        rules[name] = _deeds(before, credit, sets, batch.mask)
+    tokens |= {
+        "weight": _weight(Credit.initial(advantages, batch.mask), credit),
+        "kept": credit.mask.to(now.logp.dtype),
+    }
+    tokens |= {"anchor": credit.anchor, "credit": credit.advantages}
+    return _charge(algorithm, batch, now, drive, Trace(0.0, drive, credit, tokens, rules, sets, {}, {}, reads))
+
+
+def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Drive, seen: Trace) -> Trace:
+    paid = any(penalty.needs_entropy for penalty in algorithm.penalty.values())
+    logp, unknown = now.logp.detach().clone().requires_grad_(), torch.full_like(now.logp, torch.nan)
+    entropy = now.entropy.detach().clone().requires_grad_() if paid else unknown
+    known, credit, counts = TokenStats(logp, entropy, unknown), seen.credit, totals(seen.credit.mask)
+    watched = _watch(known, "now"), _watch(batch, "batch"), _watch(drive, "drive")
+    with _reading(seen.reads, "clipping"):
+        ratio = algorithm.ratio(torch.where(credit.mask, logp - batch.old_logp, 0), credit.mask)
+        bounds = algorithm.clipping(*watched)
+    tokens: dict[str, PerToken] = {"ratio": ratio.detach().expand_as(logp)} | _limits(bounds, logp)
+    tokens["gain"] = bounds.gain(ratio, credit).detach()
+    for name, penalty in algorithm.penalty.items():
+        with _reading(seen.reads, f"penalty {name}"):
+            tokens[f"penalty {name}"] = penalty(credit, *watched).detach()
+    _check(seen.reads, algorithm)
+    loss, metrics = algorithm.loss(known, batch, credit, drive, counts)
+    metrics |= of_micro_batch(loss, logp, batch, now.sensitivity, credit, counts)
+    metrics = describe(batch, seen.tokens["advantage"]) | of_rollout([metrics])
+    loss.backward()
+    tokens["gradient"] = torch.zeros_like(logp) if logp.grad is None else logp.grad
+    if paid:
+        tokens["gradient of entropy"] = torch.zeros_like(logp) if entropy.grad is None else entropy.grad
+    clipped = {side: found & credit.mask for side, found in bounds.clipped(ratio.detach(), credit).items()}
+    return replace(seen, loss=loss.item(), tokens=seen.tokens | tokens, clipped=clipped, metrics=metrics)
+
+
+def _weight(before: Credit, after: Credit) -> PerToken:
+    return torch.where(before.advantages == after.advantages, 1, after.advantages / before.advantages)
+
+
+def _deeds(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) -> dict[str, float]:
+    """Numbers of tokens by what was done to them, the range of weights, and shares of each set."""
+    weights = _weight(before, after)[after.mask]
+    counts = {
+        "scaled": (after.advantages != before.advantages) & after.mask,
+        "dropped": before.mask & ~after.mask,
+        "tied": (after.anchor != before.anchor) & after.mask,
+    }
+    found = {name: float(tokens.sum()) for name, tokens in counts.items()}
+    if len(weights):
+        found |= {"smallest weight": float(weights.min()), "largest weight": float(weights.max())}
+    shares = touched(before, after, sets, mask)
+    return found | {f"share of {name or 'tokens'}": float(value) for name, value in shares.items()}
+
+
+def _limits(bounds: Bounds, like: PerToken) -> dict[str, PerToken]:
+    """Whatever numbers the bounds hold: low, high and ceiling of PPO's, per token."""
+    values = {f.name: getattr(bounds, f.name) for f in fields(bounds)} if is_dataclass(bounds) else {}
+    numbers = {name: value for name, value in values.items() if isinstance(value, int | float | torch.Tensor)}
+    return {name: torch.as_tensor(value, dtype=like.dtype).detach().expand_as(like) for name, value in numbers.items()}
+
+
+def _check(reads: dict[str, set[str]], algorithm: Algorithm) -> None:
+    for part, names in reads.items():
+        seam, _, name = part.partition(" ")
+        paid = seam == "penalty" and algorithm.penalty[name].needs_entropy
+        hidden = {"now.sensitivity"} if paid else {"now.sensitivity", "now.entropy"}
+        if seam in ("clipping", "penalty") and names & hidden:
+            raise ValueError(
+                f"{part} reads {min(names & hidden)}, which an update does not know; read that of the rollout from "
+                "`batch`, or set needs_entropy = True on a penalty that reads now.entropy"
+            )
+
+
+@contextmanager
+def _reading(reads: dict[str, set[str]], part: str) -> Generator[None]:
+    _reader.append(reads.setdefault(part, set()))
+    try:
+        yield
+    finally:
+        _reader.pop()
+
+
+def _watch(record: Rows | Drive, name: str) -> Any:
+    """The same record, of a class that notes which of its fields are read."""
+    kind, names = type(record), {f.name for f in fields(record)}
+
+    def noted(self: Any, attribute: str) -> Any:
+        if attribute in names and _reader:
+            _reader[-1].add(f"{name}.{attribute}")
+        return object.__getattribute__(self, attribute)
+
+    def cut(self: Any, rows: Any) -> Any:
+        return _watch(kind(**vars(self))[rows], name)  # pyright: ignore[reportIndexIssue]
+
+    return type(kind.__name__, (kind,), {"__getattribute__": noted, "__getitem__": cut})(**vars(record))
