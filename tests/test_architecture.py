@@ -34,6 +34,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 # Tests of several files together, with what they are of.
 ACROSS = {
     "algorithm/test_composition.py": "parts with each other",
+    "algorithm/test_markers.py": "each part, by what it says of itself",
     "algorithm/test_invariances.py": "what a cut, a split or padding must not change",
     "algorithm/test_recipes.py": "each recipe, composed from its parts",
     "assets/test_base_model.py": "the base model that ships with the package",

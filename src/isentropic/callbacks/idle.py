@@ -6,6 +6,8 @@ from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
 
+from isentropic.policy.compatibility import unheard
+
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
 ONE_UPDATE = (
     "Clipping cannot act: with one optimizer step per rollout the ratio is 1; for several, take a"
@@ -26,6 +28,9 @@ class Idle(Callback):
         self.told: set[str] = set()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        algorithm = vars(pl_module).get("algorithm")
+        if algorithm is not None and (sentence := unheard(algorithm)) and trainer.is_global_zero:
+            print(f"warning: {sentence}", file=sys.stderr, flush=True)
         if vars(pl_module).get("updates") == 1:
             self.told.update(CLIPPING)
             if trainer.is_global_zero:

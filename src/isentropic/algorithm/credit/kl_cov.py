@@ -12,7 +12,7 @@ from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
 class KlCov(CreditRule):
     """Ties the max(1, int(share * N)) of the step's N tokens with the largest covariance; penalty/anchor charges them.
 
-    Released code and verl take the largest of each micro-batch. Equal covariances are common, as a certain token's
+    Released code and verl take the largest of each micro-batch, and tokens without covariance where there is no other. Equal covariances are common, as a certain token's
     log-prob is exactly 0: lots decide between them, so that the number stays. Raises ValueError for a share outside 0
     to 1 and for a weight of 0 or below.
     """
@@ -30,5 +30,5 @@ class KlCov(CreditRule):
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         number = max(1, int(self.share * count(credit.mask)))
-        tied = pick_largest(covariance(credit, now), credit.mask, lots(batch), number)
-        return credit.tie(tied, self.weight)
+        cov = covariance(credit, now)
+        return credit.tie(pick_largest(cov, credit.mask & (cov > 0), lots(batch), number), self.weight)
