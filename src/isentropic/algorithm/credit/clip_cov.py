@@ -31,10 +31,10 @@ class ClipCov(CreditRule):
             raise ValueError(f"credit.clip_cov.lower={self.lower} must be below credit.clip_cov.upper={self.upper}")
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
-        ratio = torch.where(credit.mask, now.logp - batch.old_logp, 0).exp()
-        praised, blamed = credit.advantages > 0, credit.advantages < 0
-        clipped = praised & (ratio > 1 + self.high) | blamed & (ratio < 1 - self.low)
         cov = covariance(credit, now)
-        candidates = credit.mask & ~clipped & (cov > self.lower) & (cov < self.upper)
+        within = credit.mask & (cov > self.lower) & (cov < self.upper)
+        ratio, advantages = (now.logp[within] - batch.old_logp[within]).exp(), credit.advantages[within]
+        clipped = (advantages > 0) & (ratio > 1 + self.high) | (advantages < 0) & (ratio < 1 - self.low)
+        candidates = within.masked_scatter(within, ~clipped)
         chosen = pick(candidates, batch, max(1, int(self.share * count(credit.mask))))
         return credit.scale(torch.ones_like(credit.advantages).masked_fill(chosen, 0))
