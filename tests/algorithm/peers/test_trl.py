@@ -56,26 +56,32 @@ class Accelerator:
         return values
 
 
+def step(trainer, batch, advantages, logp, entropy, weights=None):
+    """The trainer's loss of one micro-batch; what its model would say is given."""
+    mask = batch.mask.double()
+    trainer._get_per_token_logps_and_entropies = lambda *_, **__: (logp, entropy, None)
+    inputs = {
+        "prompt_ids": batch.tokens[:, :1],
+        "prompt_mask": batch.mask[:, :1],
+        "completion_ids": batch.tokens,
+        "completion_mask": mask,
+        "advantages": advantages,
+        "old_per_token_logps": batch.old_logp,
+        "ref_per_token_logps": batch.ref_logp,
+        "importance_sampling_ratio": weights,
+        "num_items_in_batch": mask.sum(),
+    }
+    return trainer._compute_loss(None, inputs)
+
+
 @pytest.fixture
 def trl_loss(trl_trainer):
     """The loss of TRL's trainer, and its gradient at each log-prob."""
 
     def charged(batch, now, advantages, weights=None, **settings):
-        logp, mask = now.logp.clone().requires_grad_(), batch.mask.double()
+        logp = now.logp.clone().requires_grad_()
         trainer = trl_trainer(use_vllm=weights is not None, **settings)
-        trainer._get_per_token_logps_and_entropies = lambda *_, **__: (logp, now.entropy, None)
-        inputs = {
-            "prompt_ids": batch.tokens[:, :1],
-            "prompt_mask": batch.mask[:, :1],
-            "completion_ids": batch.tokens,
-            "completion_mask": mask,
-            "advantages": advantages,
-            "old_per_token_logps": batch.old_logp,
-            "ref_per_token_logps": batch.ref_logp,
-            "importance_sampling_ratio": weights,
-            "num_items_in_batch": mask.sum(),
-        }
-        loss = trainer._compute_loss(None, inputs)
+        loss = step(trainer, batch, advantages, logp, now.entropy, weights)
         loss.backward()
         return loss.item(), logp.grad
 
@@ -139,3 +145,32 @@ def test_20_entropy_keeps_trls_tokens_and_divides_by_them_where_trl_divides_by_a
     assert 0.2 <= kept < 0.22
     assert theirs[0] == pytest.approx(loss * kept.item(), abs=1e-6)
     assert torch.allclose(theirs[1], gradient * kept, rtol=0, atol=1e-6)
+
+
+def test_the_adaptive_coefficient_moves_as_trls_whose_gate_reads_the_entropy_of_the_step_before(
+    build, trl_trainer, paper
+):
+    from isentropic.types import Vitals
+
+    entropies = [0.3, 0.1, 0.15, 0.2, 0.5, 0.6, 0.1, 0.1]
+    batch, now = paper
+    control = build("algorithm=entropy_bonus_adaptive").control
+    control.coefficient = 0.01
+    trainer = trl_trainer(
+        loss_type="dapo",
+        use_adaptive_entropy=True,
+        _last_world_entropy=torch.inf,
+        _entropy_window_stats=None,
+        entropy_coef=0.01,
+        **{"entropy_target": 0.2, "entropy_coef_delta": 0.005, "entropy_coef_min": 0.0, "entropy_coef_max": 1.0},
+    )
+    ours, theirs, paid, charged = [], [], [], []
+    for entropy in entropies:
+        paid.append(control.update(Vitals(entropy, 0.0)).up)
+        ours.append(control.coefficient)
+        loss = step(trainer, batch, now.logp * 0, now.logp, torch.full_like(now.logp, entropy))
+        charged.append(-loss.item() / entropy)
+        theirs.append(trainer.entropy_coef)
+    assert ours == pytest.approx(theirs, abs=1e-9)
+    assert paid == pytest.approx([0, 0.005, 0.01, 0.015, 0, 0, 0.01, 0.015], abs=1e-9)
+    assert charged == pytest.approx([0, 0, 0.01, 0.015, 0.02, 0, 0, 0.015], abs=1e-9)
