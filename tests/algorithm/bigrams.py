@@ -39,7 +39,6 @@ ACTING = {
     "flexible_od": ["algorithm.control.start=1.5"],
     "grpo_s": ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"],  # means of ratios stray less
     "kl_cov": ["algorithm.credit.kl_cov.share=0.2"],
-    "sequence_mask": ["algorithm.credit.sequence_mask.low=0.9", "algorithm.credit.sequence_mask.high=1.1"],
     "stapo": ["algorithm.credit.stapo.probability=0.5"],
     "stapo_v1": ["algorithm.credit.stapo.probability=0.5"],
     "stare": [OPEN, "algorithm.credit.stare.boost=3"],
@@ -75,6 +74,7 @@ def rollouts(seed=0, rewards=MIXED, lengths=(1, S), certain=0):
     batch = ScoredBatch(tokens[:, 1:], mask, group, reward, reward > 0, group < 0, *[nothing] * 5)
     old, reference = read(start, batch), read(start - move, batch)
     noise = torch.randn(rows, S, generator=draw) * 0.5
+    noise[::2] = 0  # sampler and trainer agree on half of the answers
     return start + move, replace(
         batch,
         sampler_logp=old.logp + noise,
