@@ -9,6 +9,7 @@ Medians of single calls, each waited for on a GPU. verl's vectorised GRPO is cal
 import argparse
 import json
 import platform
+import re
 import statistics
 import sys
 import time
@@ -26,15 +27,27 @@ from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "configs/algorithm"
 PEERS = ROOT / "tests/algorithm/peers/conftest.py"
+CHOSEN = {"clipping": "fixed"}  # by the recipe grpo
 GROUP = 8  # answers to a prompt
 
 
 def part(path: Path) -> Any:
-    """What a config of a part describes."""
-    settings = yaml.safe_load(path.read_text())
-    settings = settings.get(path.stem, settings)
+    """What a config of a part describes, in the recipe grpo."""
+    settings = settings_of(path)
     module, _, name = settings.pop("_target_").rpartition(".")
     return getattr(import_module(module), name)(**settings)
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    """Read without Hydra, of which a machine for measurements may have none."""
+    own = yaml.safe_load(path.read_text())
+    own = own.get(path.stem, own)
+    for key, value in own.items():
+        neighbour = re.match(r"\$\{(?:oc\.select:)?\.\.\.(\w+)\.(\w+)", str(value))
+        if neighbour:
+            seam, name = neighbour.groups()
+            own[key] = settings_of(CONFIGS / seam / f"{CHOSEN[seam]}.yaml")[name]
+    return own
 
 
 def rollouts(rows: int, columns: int, device: str) -> tuple[ScoredBatch, TokenStats]:
@@ -84,7 +97,7 @@ def verl(batch: ScoredBatch) -> Callable[[], object] | None:
     theirs = peers.peer("verl.trainer.ppo.core_algos", peers.VERL, ("verl",)).compute_grpo_vectorized_outcome_advantage
     rewards = torch.zeros_like(batch.old_logp)
     rewards[:, 0] = batch.reward
-    mask, index = batch.mask.float(), batch.group.cpu().numpy()
+    mask, index = batch.mask.long(), batch.group.cpu().numpy()  # its trainer passes the attention mask
     return lambda: theirs(rewards, mask, index)
 
 

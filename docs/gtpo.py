@@ -63,5 +63,5 @@ def table(batch: ScoredBatch) -> str:
 
 
 if __name__ == "__main__":
-    for batch in fixture(), simulated(), Informative()(simulated()):
+    for batch in fixture(), Informative()(simulated()):
         print(table(batch), end="\n\n")

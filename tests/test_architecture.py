@@ -37,6 +37,7 @@ ACROSS = {
     "algorithm/test_degenerate.py": "input from which nothing can be learnt",
     "algorithm/test_invariances.py": "what a cut, an order or padding must not change",
     "algorithm/test_ranks.py": "what a split over ranks must not change",
+    "algorithm/peers/test_kl.py": "estimates of the KL by verl, and ours",
     "algorithm/peers/test_liger.py": "liger's fused loss, and ours",
     "algorithm/peers/test_loading.py": "what loading the peers leaves behind",
     "algorithm/peers/test_logprobs.py": "log-probs of TRL and verl, and ours",

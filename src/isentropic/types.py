@@ -91,6 +91,10 @@ class Credit(Rows):
         """Tokens leave the sum and the number that it is divided by."""
         return replace(self, mask=self.mask & ~tokens)
 
+    def counts(self) -> Mask:
+        """Tokens that the policy loss still depends on."""
+        return self.mask & (self.advantages != 0)
+
     def tie(self, tokens: Mask, weight: float) -> "Credit":
         """Tokens pay for moving, by the penalty that reads the anchor."""
         return replace(self, anchor=self.anchor + torch.where(tokens, weight, 0.0))

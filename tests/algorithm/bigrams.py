@@ -26,12 +26,21 @@ UNCLIPPED = Fixed(low=1.0, high=math.inf, ceiling=math.inf)
 # Papers' numbers are for batches of thousands of tokens and policies that hardly move; these let sixteen answers do.
 OPEN = "algorithm.control.target=10"
 ACTING = {
+    "grpo_s": ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"],
     "dr_grpo": ["algorithm.aggregation.length=6"],
     "flexible_od": ["algorithm.control.start=1.5"],
+    "stapo": ["algorithm.credit.stapo.probability=0.5"],
+    "stapo_v1": ["algorithm.credit.stapo.probability=0.5"],
     "stare": [OPEN, "algorithm.credit.stare.boost=3"],
     "stare_c2": [OPEN, "algorithm.credit.stare.boost=3"],
     "stare_adaptive": [OPEN, "algorithm.credit.stare.boost=3"],
 }
+
+# What a group of equal rewards does beside adding to the denominator, where it does more.
+PUSHED = {"nsr": (-1, 0), "psr": (0, 1), "w_reinforce": (-1, 1)}  # no baseline: where wrong and right answers are moved
+SHAPED = ["grpo_s", "gtpo"]  # its answers are told apart by their entropy
+RANKED = ["clip_b", "clip_cov", "clip_v", "kl_cov", "top_entropy"]  # its tokens move a threshold over all tokens
+RECENTRED = ["reinforce_plus_plus", "reinforce_plus_plus_baseline"]  # its tokens move the mean over all tokens
 
 
 def rollouts(seed=0, rewards=MIXED, lengths=(1, S), certain=0):

@@ -78,11 +78,26 @@ def test_metrics_say_what_each_part_touched(build, charge, paper):
             "credit/stare_positive_expected": 0,
             "credit/stare_negative_surprising": 1,
             "credit/stare_negative_expected": 0,
+            "policy/kept": 1,
+            "policy/empty": 0,
             "clipping/clipped_low": 1 / 14,
             "clipping/clipped_high": 1 / 14,
             "clipping/clipped_ceiling": 1 / 14,
         }
     )
+
+
+def test_metrics_say_what_rules_leave(build, charge, paper):
+    batch, now = paper
+    sampler = batch.old_logp.clone()
+    sampler[0] -= 1.0  # five of fourteen tokens
+    algorithm = build("algorithm=dapo", "algorithm/credit=[ice_pop,sequence_mask]", "algorithm.credit.ice_pop.high=2")
+    metrics = charge(algorithm, replace(batch, sampler_logp=sampler), now)[2]
+    assert metrics["credit/ice_pop"] == metrics["credit/sequence_mask"] == pytest.approx(5 / 14)
+    assert metrics["sampler/masked"] == pytest.approx(5 / 14), "no token is counted twice"
+    assert (metrics["policy/kept"], metrics["policy/empty"]) == (pytest.approx(9 / 14), 0)
+    metrics = charge(algorithm, replace(batch, sampler_logp=batch.old_logp - 1), now)[2]
+    assert (metrics["sampler/masked"], metrics["policy/kept"], metrics["policy/empty"]) == (1, 0, 1)
 
 
 def test_an_open_gate_reads_the_mean_over_tokens_not_sequences(build, charge, paper):

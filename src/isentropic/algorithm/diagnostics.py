@@ -61,6 +61,12 @@ def touched(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) ->
     return {name: share(changed & tokens, totals(tokens)) for name, tokens in {"": mask, **sets}.items()}
 
 
+def kept(credit: Credit, batch: ScoredBatch) -> Metrics:
+    """The share of the step's tokens, over all ranks, that rules left in the divisor; and 1 where they left none."""
+    left = masked_mean(credit.mask.float(), batch.mask)
+    return {"policy/kept": left.nan_to_num(), "policy/empty": (left == 0).float()}
+
+
 def of_micro_batch(
     loss: Scalar, logp: PerToken, batch: ScoredBatch, sensitivity: PerToken, credit: Credit, totals: Totals
 ) -> Metrics:

@@ -1,7 +1,7 @@
 """A causal language model as one module: tokens in, log-probs and entropies out; and how it is sharded."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
@@ -12,9 +12,10 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
+from isentropic.policy.batches import MicroBatch
 from isentropic.policy.checkpoints import shape
 from isentropic.policy.logprobs import Entropy, token_stats
-from isentropic.types import Ids, Mask, PerToken
+from isentropic.types import Ids, Mask, PerToken, RolloutBatch, TokenStats
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -67,6 +68,23 @@ class LanguageModel(nn.Module):
             body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
             hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
             return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, wanted)
+
+    def think(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
+        rows = batch[micro.rows]
+        return TokenStats(*self(rows.tokens, rows.mask, micro.width, temperature, wanted))
+
+    @torch.no_grad()
+    def read(
+        self, batch: RolloutBatch, micros: Sequence[MicroBatch], temperature: float, wanted: Entropy
+    ) -> TokenStats:
+        """All rows, a micro-batch at a time; zero off the mask. Collective where it is sharded."""
+        whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
+        for micro in micros:
+            stats = self.think(batch, micro, temperature, wanted)
+            if micro.real:
+                for f in fields(TokenStats):
+                    getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
+        return whole
 
     def shard(self, mesh: DeviceMesh) -> None:
         """FSDP2: each decoder layer, then what is left, in which a tied head and its embedding stay one parameter."""

@@ -106,19 +106,11 @@ class PolicyModule(LightningModule):
             ref_logp = self.reference.logp(rollouts, self.micro_batches(rollouts), self.temperature)
         return ScoredBatch(**vars(rollouts), **old, ref_logp=ref_logp)
 
-    @torch.no_grad()
     def look(self, batch: RolloutBatch) -> TokenStats:
-        whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
-        for micro in self.micro_batches(batch):
-            stats = self.think(batch, micro)
-            if micro.real:
-                for f in fields(TokenStats):
-                    getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
-        return whole
+        return self.policy.read(batch, self.micro_batches(batch), self.temperature, "value")
 
-    def think(self, batch: RolloutBatch, micro: MicroBatch, wanted: Entropy = "value") -> TokenStats:
-        rows = batch[micro.rows]
-        return TokenStats(*self.policy(rows.tokens, rows.mask, micro.width, self.temperature, wanted))
+    def think(self, batch: RolloutBatch, micro: MicroBatch, wanted: Entropy) -> TokenStats:
+        return self.policy.think(batch, micro, self.temperature, wanted)
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import torch
 from torch.distributed.device_mesh import DeviceMesh
 from transformers import AutoConfig
 
@@ -23,17 +22,10 @@ class Reference:
         if mesh is not None:
             self.model.shard(mesh)
 
-    @torch.no_grad()
     def logp(self, batch: RolloutBatch, micros: list[MicroBatch], temperature: float) -> PerToken:
         """Log-probs at the sampling temperature; zero off the mask. Collective where it is sharded."""
         self.model.to(batch.tokens.device)  # Lightning moves modules only
-        whole = torch.zeros(batch.mask.shape, device=batch.mask.device)
-        for micro in micros:
-            rows = batch[micro.rows]
-            logp, _, _ = self.model(rows.tokens, rows.mask, micro.width, temperature, "none")
-            if micro.real:
-                whole[micro.rows] = logp
-        return whole
+        return self.model.read(batch, micros, temperature, "none").logp
 
 
 def reference_settings(path: str, model: ModelSettings) -> ModelSettings:

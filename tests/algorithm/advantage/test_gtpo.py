@@ -121,18 +121,18 @@ def test_a_clamp_to_one_value_and_no_bonus_are_the_same(build, paper):
 
 @pytest.mark.golden
 def test_the_clamp_bounds_what_a_token_can_claim(build):
-    batch = answers([[0.01], [0.25], [9.0]], [1, 1, 1])
+    batch = answers([[0.01], [0.25], [9.0], [1.0]], [1, 1, 1, 0])
     clamp = ["algorithm.advantage.clamp_low=0.2", "algorithm.advantage.clamp_high=0.28"]
     shaped = build(GTPO, RAW, *clamp).advantage(batch)
     expected = [1 + 0.3 * h / 0.73 for h in (0.2, 0.25, 0.28)]
-    assert shaped[:, 0].tolist() == pytest.approx(expected)
+    assert shaped[:3, 0].tolist() == pytest.approx(expected)
 
 
 @pytest.mark.golden
 def test_the_floor_spreads_the_blame_that_a_certain_token_would_take_whole(build):
-    batch = answers([[0.0], [1.0]], [0, 0])
-    bare = build(GTPO, RAW).advantage(batch)[:, 0].tolist()
-    floored = build(GTPO, RAW, "algorithm.advantage.floor=0.25").advantage(batch)[:, 0].tolist()
+    batch = answers([[0.0], [1.0], [1.0]], [0, 0, 1])
+    bare = build(GTPO, RAW).advantage(batch)[:2, 0].tolist()
+    floored = build(GTPO, RAW, "algorithm.advantage.floor=0.25").advantage(batch)[:2, 0].tolist()
     assert bare == pytest.approx([-1.2, -1.0])
     assert floored == pytest.approx([-1.16, -1.04])
 
@@ -182,17 +182,26 @@ def test_equal_entropies_are_exactly_no_advantage_but_between_right_and_wrong(bu
 
 
 @pytest.mark.degenerate
+@pytest.mark.parametrize("norm", ["split", "joint", "none"])
 @pytest.mark.parametrize("correct", [True, False])
-def test_a_side_may_be_empty_a_set_one_token_and_a_batch_without_tokens(build, paper, correct):
+def test_a_group_all_right_or_all_wrong_has_exactly_no_advantage(build, paper, correct, norm):
     batch, _ = paper
-    one_sided = replace(batch, correct=torch.full((4,), correct))
-    one_token = replace(batch, mask=(torch.arange(4) == 1)[:, None] & (torch.arange(5) == 0))
-    for norm in ([], [JOINT]):
-        estimate = build(GTPO, *norm).advantage
-        advantages = estimate(one_sided)
-        assert advantages.isfinite().all() and abs(advantages.sum()) < 1e-6
-        assert not estimate(one_token).any()
-        assert not estimate(replace(batch, mask=batch.mask & False)).any()
+    estimate = build(GTPO, f"algorithm.advantage.norm={norm}").advantage
+    assert not estimate(replace(batch, correct=torch.full((4,), correct))).any()
+    two = replace(batch[torch.tensor([0, 1, 2, 3, 0, 2])], group=torch.tensor([0, 0, 0, 0, 1, 1]))
+    torch.testing.assert_close(estimate(two)[:4], estimate(batch))
+    assert not estimate(two)[4:].any()
+
+
+@pytest.mark.degenerate
+def test_one_token_is_no_spread_and_no_token_no_advantage(build, paper):
+    batch, _ = paper
+    first = batch.mask & (torch.arange(5) == 0) & (torch.arange(4) < 2)[:, None]  # one token on each side
+    assert not build(GTPO).advantage(replace(batch, mask=first)).any()
+    joint = build(GTPO, JOINT).advantage(replace(batch, mask=first))
+    assert joint[:2, 0].tolist() == pytest.approx([0.5**0.5, -(0.5**0.5)], abs=2e-6)
+    for norm in ([], [JOINT], [RAW]):
+        assert not build(GTPO, *norm).advantage(replace(batch, mask=batch.mask & False)).any()
 
 
 @pytest.mark.degenerate
@@ -234,6 +243,6 @@ def test_the_tables_of_the_page_are_those_of_its_script(capsys):
     docs = Path(__file__).parents[3] / "docs"
     runpy.run_path(str(docs / "gtpo.py"), run_name="__main__")
     tables = capsys.readouterr().out.strip().split("\n\n")
-    assert len(tables) == 3
+    assert len(tables) == 2
     page = (docs / "gtpo.md").read_text()
     assert [table for table in tables if table not in page] == []

@@ -36,3 +36,20 @@ def test_unknown_log_probs_are_refused(paper):
 def test_a_ceiling_of_zero_is_refused():
     with pytest.raises(ValueError, match=r"truncated_importance\.ceiling=0"):
         TruncatedImportance(0)
+
+
+@pytest.mark.golden
+def test_the_recipe_weighs_the_tokens_of_dapo(build, charge, paper):
+    batch, now = paper
+    sampler = batch.old_logp.clone()
+    sampler[0, 0] -= torch.tensor(1.5).double().log()
+    sampler[0, 1] -= torch.tensor(2.5).double().log()
+    credit = charge(build("algorithm=tis"), replace(batch, sampler_logp=sampler), now)[3]
+    assert (credit.advantages[0] / 0.866024).tolist() == pytest.approx([1.5, 2, 1, 1, 1], abs=2e-6)
+
+
+@pytest.mark.identity
+def test_where_sampler_and_trainer_agree_it_is_dapo(build, charge, paper):
+    loss, grad, _, _ = charge(build("algorithm=tis"), *paper)
+    plain, full, _, _ = charge(build("algorithm=dapo"), *paper)
+    assert loss == plain and torch.equal(grad, full)

@@ -152,6 +152,14 @@ def a_step(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
+def an_answered_step(a_step: Any) -> Any:
+    """Without the answer that has no tokens, which some count among the answers and we do not."""
+    batch, now = a_step
+    rows = batch.mask.any(-1)
+    return batch[rows], now[rows]
+
+
+@pytest.fixture
 def scenes() -> Any:
     return [scene(seed) for seed in range(4)]
 
@@ -172,7 +180,7 @@ def agree() -> Callable[[tuple[float, torch.Tensor], tuple[float, torch.Tensor]]
 def verl_loss(core_algos: ModuleType) -> Callable[..., tuple[float, torch.Tensor]]:
     """verl's own policy loss, as (loss, gradient at each log-prob); keywords are fields of its ActorConfig."""
 
-    def charged(name: str, batch: Any, now: Any, credit: Any, mode: str, weights: Any = None, **settings: Any):
+    def charged(name: str, batch: Any, now: Any, advantages: Any, mode: str, weights: Any = None, **settings: Any):
         logp = now.logp.clone().requires_grad_()
         if "policy_loss" in settings:
             settings["policy_loss"] = core_algos.ActorConfig.__dataclass_fields__["policy_loss"].default_factory(
@@ -180,7 +188,7 @@ def verl_loss(core_algos: ModuleType) -> Callable[..., tuple[float, torch.Tensor
             )
         config = core_algos.ActorConfig(strategy="fsdp", rollout_n=4, ppo_micro_batch_size_per_gpu=1, **settings)
         loss, _ = core_algos.get_policy_loss_fn(name)(
-            batch.old_logp, logp, credit.advantages, credit.mask.double(), mode, config, weights
+            batch.old_logp, logp, advantages, batch.mask.double(), mode, config, weights
         )
         loss.backward()
         return loss.item(), logp.grad

@@ -19,10 +19,13 @@ LOSSES = {
         ["algorithm=dr_grpo", "algorithm.aggregation.length=9", EXACT],
         {"loss_type": "dr_grpo", "max_completion_length": 9},
     ),
+    "grpo_kl": (["algorithm=grpo_kl"], {"loss_type": "grpo", "delta": 10.0, "beta": 0.04}),
     "gspo": (
         ["algorithm=gspo"],
         {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon_low": 3e-4, "epsilon_high": 4e-4},
     ),
+    "cispo": (["algorithm=cispo"], {"loss_type": "cispo", "epsilon_high": 1.28}),
+    "sapo": (["algorithm=sapo"], {"loss_type": "sapo"}),
 }
 
 
@@ -64,7 +67,7 @@ def test_losses_and_gradients_are_ligers(build, liger_grpo, scenes, name, seed):
     ours = hidden.clone().requires_grad_()
     now = TokenStats(*token_stats(ours, head, batch.tokens, batch.mask, 0.9, 64, "value"))
     noise = torch.randn(now.logp.shape, generator=torch.Generator().manual_seed(seed))
-    batch = replace(batch, old_logp=now.logp.detach() + noise)
+    batch = replace(batch, old_logp=now.logp.detach() + noise, ref_logp=now.logp.detach() + noise / 2)
     still = TokenStats(now.logp.detach(), now.entropy, now.sensitivity)
     credit, _ = algorithm.assign(algorithm.advantage(batch), still, batch, Drive())
     loss, _ = algorithm.loss(now, batch, credit, Drive(), totals(credit.mask))
@@ -72,7 +75,7 @@ def test_losses_and_gradients_are_ligers(build, liger_grpo, scenes, name, seed):
     gradient = head.weight.grad
     theirs, weight = hidden.clone().requires_grad_(), head.weight.detach().clone().requires_grad_()
     fused = liger_grpo.LigerFusedLinearGRPOLoss(
-        beta=0.0, compiled=False, use_ref_model=False, temperature=0.9, **settings
+        compiled=False, use_ref_model=True, temperature=0.9, **{"beta": 0.0} | settings
     )
     value, _ = fused(
         theirs,
@@ -80,6 +83,7 @@ def test_losses_and_gradients_are_ligers(build, liger_grpo, scenes, name, seed):
         batch.tokens[:, 1:],
         batch.mask[:, 1:].float(),
         credit.advantages.sum(-1) / credit.mask.sum(-1),
+        ref_per_token_logps=batch.ref_logp[:, 1:],
         old_per_token_logps=batch.old_logp[:, 1:],
     )
     value.backward()

@@ -18,3 +18,17 @@ def test_its_gradient_reaches_the_entropy_of_chosen_tokens_only(paper):
     credit = Credit.initial(torch.zeros_like(now.logp), batch.mask)
     EntropyBonus(weight=0.01)(credit, TokenStats(now.logp, entropy, entropy), batch, Drive(up=1)).sum().backward()
     torch.testing.assert_close(entropy.grad, -0.01 * batch.mask.double())
+
+
+@pytest.mark.golden
+def test_the_recipe_gives_the_loss_worked_out_elsewhere(build, charge, paper):
+    assert charge(build("algorithm=entropy_bonus", "algorithm.clipping.ceiling=inf"), *paper)[0] == pytest.approx(
+        0.584526, abs=2e-6
+    )
+
+
+@pytest.mark.identity
+def test_a_weight_or_drive_of_zero_is_dapo(build, charge, paper):
+    plain = charge(build("algorithm=dapo"), *paper)[0]
+    for off in ("algorithm.penalty.entropy_bonus.weight=0", "algorithm.control.up=0"):
+        assert charge(build("algorithm=entropy_bonus", off), *paper)[0] == plain

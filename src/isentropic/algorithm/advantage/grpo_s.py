@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import EPS, group_sum, row_mean
+from isentropic.tensors import EPS, group_centred, group_sum, row_mean
 from isentropic.types import PerToken, ScoredBatch
 
 TINY = 1e-8  # in every denominator, as the paper
@@ -20,8 +20,9 @@ class GrpoS(AdvantageEstimator):
 
         right: base + bonus * n * H / sum(H of the right)      wrong: -base - bonus * m * (1/H) / sum(1/H of the wrong)
 
-    by the verdict, then z-scores over the group, right and wrong together. A group all right or all wrong has
-    advantages too, by entropy alone; unknown entropies are left out. Raises ValueError for negative shares.
+    by the verdict, then z-scores over the group, right and wrong together. A group all right or all wrong gets exactly
+    zero: by the formula entropy alone would decide, but the dynamic sampling of DAPO, which the paper builds on, leaves
+    no such group. Unknown entropies are left out. Raises ValueError for negative shares.
     """
 
     base: float  # of the reward, for every answer: beta_1
@@ -45,7 +46,8 @@ class GrpoS(AdvantageEstimator):
         shaped = torch.where(batch.correct, 1.0, -1.0) * (self.base + self.bonus * share)
         size = group_sum(counts.double(), batch.group)
         mean = group_sum(torch.where(counts, shaped, 0), batch.group) / size.clamp(min=1)
-        distance = torch.where(counts & ((shaped - mean).abs() > EPS), shaped - mean, 0)  # less is rounding
+        mixed = group_centred(batch.correct.double(), batch.group) != 0
+        distance = torch.where(counts & mixed, shaped - mean, 0)
         variance = group_sum(distance**2, batch.group) / (size - int(self.unbiased)).clamp(min=1)
         advantage = distance / (variance.sqrt() + EPS)
         return torch.where(batch.mask, advantage[:, None], 0).to(batch.old_entropy.dtype)

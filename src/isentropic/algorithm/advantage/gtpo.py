@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import EPS, group_sum
+from isentropic.tensors import EPS, group_centred, group_sum
 from isentropic.types import Group, Mask, PerToken, ScoredBatch
 
 TINY = 1e-8  # in every denominator, as the paper
@@ -25,9 +25,10 @@ class Gtpo(AdvantageEstimator):
     so doubt earns more in right answers, and confidence costs more in wrong ones; right and wrong are the verdict's,
     whatever the reward. `norm` then takes z-scores over a group's tokens. The paper's, split, takes them apart for
     right and wrong answers: the mean advantage of the right ones is zero, and half of their tokens are pushed down
-    (docs/gtpo.md). A group all right or all wrong has advantages too, by entropy alone (or, with none, by verdict).
-    Advantages below 1e-6 of a shaped reward are rounding and become zero; a token of unknown entropy gets the base
-    alone. Raises ValueError for settings out of range.
+    (docs/gtpo.md). A group all right or all wrong gets exactly zero: by the formula it would be praised and blamed by
+    entropy alone, but the dynamic sampling of DAPO, which the paper builds on, leaves no such group.
+    Distances below 1e-6 from the mean are rounding and become zero; a token of unknown entropy gets the base alone.
+    Raises ValueError for settings out of range.
     """
 
     base: float  # of the reward, at every token: alpha_1
@@ -59,7 +60,8 @@ class Gtpo(AdvantageEstimator):
         shaped = torch.where(correct, 1.0, -1.0) * (self.base + self.bonus * shares(claim, batch.mask, side))
         if self.norm != "none":
             shaped = z_scores(shaped, batch.mask, side if self.norm == "split" else batch.group, self.unbiased)
-        return torch.where(batch.mask, shaped, 0).to(batch.old_entropy.dtype)
+        mixed = group_centred(batch.correct.double(), batch.group) != 0
+        return torch.where(batch.mask & mixed[:, None], shaped, 0).to(batch.old_entropy.dtype)
 
 
 def shares(claim: PerToken, mask: Mask, side: Group) -> PerToken:

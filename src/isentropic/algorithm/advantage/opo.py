@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import group_centred, group_sum
+from isentropic.tensors import group_centred, group_sum, on_tokens
 from isentropic.types import PerToken, ScoredBatch
 
 
@@ -22,4 +20,4 @@ class Opo(AdvantageEstimator):
         # The baseline of centred rewards moves with them, and is exactly zero where all are equal.
         reward = group_centred(batch.reward, batch.group)
         baseline = group_sum(length * reward, batch.group) / group_sum(length, batch.group).clamp(min=1)
-        return torch.where(batch.mask, (reward - baseline)[:, None], 0)
+        return on_tokens(reward - baseline, batch.mask)

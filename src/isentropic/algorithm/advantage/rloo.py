@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import group_centred, group_size
+from isentropic.tensors import group_centred, group_size, on_tokens
 from isentropic.types import PerToken, ScoredBatch
 
 
@@ -19,4 +17,4 @@ class Rloo(AdvantageEstimator):
     def __call__(self, batch: ScoredBatch) -> PerToken:
         size = group_size(batch.group)
         advantage = group_centred(batch.reward, batch.group) * size / (size - 1).clamp(min=1)
-        return torch.where(batch.mask, advantage[:, None], 0)
+        return on_tokens(advantage, batch.mask)

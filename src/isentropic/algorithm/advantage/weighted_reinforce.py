@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
+from isentropic.tensors import on_tokens
 from isentropic.types import PerToken, ScoredBatch
 
 
@@ -26,4 +27,4 @@ class WeightedReinforce(AdvantageEstimator):
 
     def __call__(self, batch: ScoredBatch) -> PerToken:
         worth = torch.full_like(batch.reward, -self.negative).masked_fill(batch.correct, self.positive)
-        return torch.where(batch.mask, worth[:, None], 0)
+        return on_tokens(worth, batch.mask)

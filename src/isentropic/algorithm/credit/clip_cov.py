@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.credit import CreditRule, covariance
-from isentropic.algorithm.draw import count, lots, pick
+from isentropic.algorithm.draw import count, pick
 from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
 
 
@@ -36,5 +36,5 @@ class ClipCov(CreditRule):
         clipped = praised & (ratio > 1 + self.high) | blamed & (ratio < 1 - self.low)
         cov = covariance(credit, now)
         candidates = credit.mask & ~clipped & (cov > self.lower) & (cov < self.upper)
-        chosen = pick(candidates, lots(batch), max(1, int(self.share * count(credit.mask))))
+        chosen = pick(candidates, batch, max(1, int(self.share * count(credit.mask))))
         return credit.scale(torch.ones_like(credit.advantages).masked_fill(chosen, 0))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from isentropic.algorithm.credit import CreditRule, covariance
-from isentropic.algorithm.draw import count, lots, pick_largest
+from isentropic.algorithm.draw import count, pick_largest
 from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
 
 
@@ -30,5 +30,5 @@ class KlCov(CreditRule):
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         number = max(1, int(self.share * count(credit.mask)))
-        tied = pick_largest(covariance(credit, now), credit.mask, lots(batch), number)
+        tied = pick_largest(covariance(credit, now), credit.mask, batch, number)
         return credit.tie(tied, self.weight)
