@@ -10,7 +10,12 @@ def found():
 
 def test_a_recipe_is_its_header_and_what_it_changes(found):
     stare = found["stare"]
-    assert (stare.title, stare.paper, stare.grade, stare.base) == ("STARE, variant O1", "2606.19236", "A", "dapo")
+    assert (stare.title, stare.source, stare.grade, stare.base) == (
+        "STARE, variant O1",
+        "arXiv:2606.19236",
+        "A",
+        "dapo",
+    )
     assert stare.new == ["control/gate.py", "credit/stare.py"] and stare.settings == []
     assert stare.own == {"control", "credit stare"}
     assert stare.link == "[2606.19236](https://arxiv.org/abs/2606.19236)"
@@ -24,6 +29,12 @@ def test_a_recipe_may_only_change_settings(found):
 
 def test_the_first_of_all_stands_on_nothing(found):
     assert found["grpo"].base == "" and len(found["grpo"].new) == 5
+
+
+def test_a_source_that_is_no_paper_names_the_nearest(found):
+    tis = found["tis"]
+    assert tis.title == "TIS, truncated importance sampling" and tis.what.endswith("over the sampler's, at most 2")
+    assert tis.link == "F. Yao et al. 2025; cf. [2510.26788](https://arxiv.org/abs/2510.26788)"
 
 
 def test_every_recipe_has_a_grade_and_does_something_new(found):

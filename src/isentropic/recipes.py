@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from isentropic.compose import ROOT, compose, loader_of
 
 CONFIGS = ROOT / "configs"
 SEAMS = ("control", "advantage", "credit", "ratio", "clipping", "penalty", "aggregation")
-HEADER = re.compile(r"# (?P<name>.+?) \(arXiv:(?P<paper>[\d.v]+)\)[:,]? ?(?P<what>.*)")
+HEADER = re.compile(r"(?P<name>.+?) \((?P<source>[^()]*arXiv:[\d.v]+)\)[:,]? ?(?P<what>.*)")
 GRADE = re.compile(r"^# Formula: ([ABC?])(?:, (.*))?$", re.M)
 
 
@@ -24,7 +25,7 @@ class Recipe:
 
     name: str
     title: str
-    paper: str
+    source: str  # an arXiv number, or what stands in its place
     what: str
     grade: str
     why: str
@@ -35,14 +36,15 @@ class Recipe:
 
     @property
     def link(self) -> str:
-        return f"[{self.paper}](https://arxiv.org/abs/{self.paper})"
+        return re.sub(r"arXiv:([\d.v]+)", r"[\1](https://arxiv.org/abs/\1)", self.source)
 
 
 def recipes(folder: Path = CONFIGS / "algorithm") -> Iterator[Recipe]:
     """Raises ValueError for a recipe whose header cannot be read."""
     for path in sorted(folder.glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
-        header, grade = HEADER.match(text), GRADE.search(text)
+        opening = " ".join(line.removeprefix("#").strip() for line in takewhile(is_opening, text.splitlines()))
+        header, grade = HEADER.match(opening), GRADE.search(text)
         if not header:
             raise ValueError(f"{path.name} must open with `# NAME (arXiv:0000.00000): what it does`")
         listed = OmegaConf.to_container(OmegaConf.create(text)).get("defaults", [])  # pyright: ignore
@@ -54,7 +56,7 @@ def recipes(folder: Path = CONFIGS / "algorithm") -> Iterator[Recipe]:
         yield Recipe(
             name=path.stem,
             title=header["name"],
-            paper=header["paper"],
+            source=header["source"],
             what=header["what"],
             grade=grade[1] if grade else "",
             why=(grade[2] or "") if grade else "",
@@ -63,6 +65,10 @@ def recipes(folder: Path = CONFIGS / "algorithm") -> Iterator[Recipe]:
             settings=[f"{k}={v:g}" if isinstance(v, float) else f"{k}={str(v).lower()}" for k, v in others.items()],
             own={part_of(key) for key in changed},
         )
+
+
+def is_opening(line: str) -> bool:
+    return line.startswith("#") and not GRADE.match(line)
 
 
 @cache
