@@ -33,6 +33,7 @@ class Trace:
     clipped: dict[str, Mask]  # by side
     metrics: dict[str, float]
     reads: dict[str, set[str]]  # by part, such as batch.reward, now.logp, drive.up
+    attached: set[str]  # fields of the credit and the bounds that carry gradient; there should be none
 
 
 def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vitals) -> Trace:
@@ -59,7 +60,7 @@ def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vit
         "kept": credit.mask.to(now.logp.dtype),
     }
     tokens |= {"anchor": credit.anchor, "credit": credit.advantages}
-    return _charge(algorithm, batch, now, drive, Trace(0.0, drive, credit, tokens, rules, sets, {}, {}, reads))
+    return _charge(algorithm, batch, now, drive, Trace(0.0, drive, credit, tokens, rules, sets, {}, {}, reads, set()))
 
 
 def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Drive, seen: Trace) -> Trace:
@@ -85,7 +86,12 @@ def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Dr
     if paid:
         tokens["gradient of entropy"] = torch.zeros_like(logp) if entropy.grad is None else entropy.grad
     clipped = {side: found & credit.mask for side, found in bounds.clipped(ratio.detach(), credit).items()}
-    return replace(seen, loss=loss.item(), tokens=seen.tokens | tokens, clipped=clipped, metrics=metrics)
+    held = {f"credit.{name}": value for name, value in vars(credit).items()}
+    held |= {f"bounds.{name}": value for name, value in vars(bounds).items()}
+    tensors = {name: value for name, value in held.items() if isinstance(value, torch.Tensor) and value is not logp}
+    attached = {name for name, value in tensors.items() if value.requires_grad}
+    done = replace(seen, attached=attached)
+    return replace(done, loss=loss.item(), tokens=seen.tokens | tokens, clipped=clipped, metrics=metrics)
 
 
 def _weight(before: Credit, after: Credit) -> PerToken:
