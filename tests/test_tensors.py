@@ -245,3 +245,18 @@ def test_equal_values_have_exactly_no_distance(value, n):
 def test_alone_gather_returns_what_it_is_given():
     x = torch.arange(3.0)
     assert gather(x) is x
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_a_gpu_selects_and_groups_as_a_cpu_does(share):
+    x = torch.randint(-500, 500, (64, 512), generator=torch.Generator().manual_seed(0)) / 100
+    x[3, :40] = math.nan
+    mask, group = x > -4, torch.arange(64) // 8
+    there, on = x.cuda(), mask.cuda()
+    assert torch.equal(top_fraction(there, on, share).cpu(), top_fraction(x, mask, share))
+    assert quantile(there, on, share, "linear").item() == quantile(x, mask, share, "linear").item()
+    assert masked_max(there, on).item() == masked_max(x, mask).item()
+    score = group_score(there[:, 100], group.cuda()).cpu()
+    torch.testing.assert_close(score, group_score(x[:, 100], group), atol=1e-6, rtol=1e-6)
