@@ -45,6 +45,7 @@ ACROSS = {
     "algorithm/peers/test_verl_advantages.py": "verl's advantages, and ours",
     "algorithm/peers/test_verl_corrections.py": "verl's corrections for the sampler, and ours",
     "algorithm/peers/test_verl_losses.py": "verl's losses, and ours",
+    "algorithm/test_markers.py": "each part, by what it says of itself",
     "algorithm/test_recipes.py": "each recipe, composed from its parts",
     "assets/test_base_model.py": "the base model that ships with the package",
 }

@@ -13,6 +13,7 @@ from isentropic.compose import check_jobs, compose, loader_of
 from isentropic.entry import CONFIGS
 from isentropic.train import go_on, parts, train
 
+START = "policy.reference=${policy.model.path}"
 QUICKSTART = ["experiment=quickstart", "sampler=transformers"]
 
 
@@ -61,6 +62,19 @@ def refusal(*overrides: str) -> str:
         ("policy.model.path=no/where", "policy.model.path: path=no/where is not a model folder, nor "),
         ("trainer=ddp_cpu trainer.devices=3", "32 groups, which 3 ranks cannot share equally; "),
         ("trainer=ddp_cpu policy.optimization={micro_batch:1,mini_batch:1}", "mini_batch=1 is not a multiple of the 2"),
+        (
+            "algorithm.clipping.clip_ratio=0.1",
+            "algorithm.clipping.clip_ratio does not exist: algorithm.clipping has the keys ceiling, high and low",
+        ),
+        ("algorithm/credit=[kl_cov]", "algorithm.credit.stare has settings ({'boost': 5.0}) but is not chosen; add "),
+        ("algorithm/credit=[stare,truncated_importance] rollout.decoding.top_p=0.9", "top_p=0.9 truncates sampling, "),
+        ("algorithm=tis rollout.decoding.top_k=20", "rollout.decoding.top_k=20 truncates sampling, and the "),
+        ("algorithm=grpo_kl", "algorithm.penalty.kl measures the distance to a frozen policy, and policy.reference="),
+        (f"algorithm=grpo_kl {START} algorithm.penalty.kl.weight=0", "penalty.kl.weight=0 must be above 0; for none, "),
+        (START, "would be loaded and read by no part; measure the distance to it with algorithm/penalty=[kl], or "),
+        ("algorithm=grpo_kl policy.reference=./nowhere", "policy.reference=./nowhere is not a model folder, nor "),
+        ("algorithm=kl_cov algorithm/penalty=[]", "algorithm.credit.kl_cov ties tokens to the old policy and no "),
+        ("algorithm/penalty=[anchor]", "algorithm.penalty.anchor charges tokens that a credit rule has tied to the "),
         ("ckpt_path=nowhere.ckpt", "ckpt_path=nowhere.ckpt does not exist; its folder has no checkpoint"),
     ],
 )  # fmt: skip

@@ -86,6 +86,11 @@ def test_partial_waits_for_the_rest():
         ({"radius": "???"}, "part.radius has no value; set it with part.radius=..."),
         ({"radius": "${nowhere}"}, "part.radius: Interpolation key 'nowhere' not found"),
         (
+            {"colour": 1},
+            "part.colour does not exist: part has the keys note, radius, sides and unit; if it was set for another "
+            "part, ~part.colour takes it away",
+        ),
+        (
             {"raduis": 1},
             "part.raduis does not exist: part has the keys note, radius, sides and unit; did you mean radius?",
         ),
@@ -103,8 +108,9 @@ def test_a_setting_that_is_not_there_is_named():
 
 def test_wrong_parts_are_named_by_their_dotted_key():
     assert refusal(**drawing(first=drawing())) == f"part.first={__name__}.Drawing is not a Shape or null"
-    assert (
-        refusal(**drawing(shapes={"a": circle(), "b": {"radius": 2}})) == "part.shapes.b={'radius': 2} is not a Shape"
+    assert refusal(**drawing(shapes={"a": circle(), "b": {"radius": 2}})) == (
+        "part.shapes.b has settings ({'radius': 2}) but is not chosen; add b to part/shapes=[...] or take them away "
+        "with ~part.shapes.b"
     )
     assert refusal(**drawing(shapes={"a": circle(radius=0)})) == "part.shapes.a: radius=0 must be above 0"
 

@@ -110,7 +110,8 @@ def _check_part(settings: Mapping[str, Any], key: str) -> None:
         if name in RESERVED:
             continue
         if name not in names and not open_ended:
-            raise BadInput(does_not_exist(f"{key}.{name}", name, names, key))
+            left_over = f"; if it was set for another part, ~{key}.{name} takes it away"
+            raise BadInput(does_not_exist(f"{key}.{name}", name, names, key, far=left_over))
         if name in hints:
             _check_value(value, hints[name], f"{key}.{name}")
 
@@ -121,8 +122,12 @@ def _check_value(value: Any, hint: Any, key: str) -> None:
         fits = value.get("_partial_") or not isinstance(target, type) or is_subhint(target, hint)
         value = value["_target_"]
     elif is_dict(value) and get_origin(hint) is dict:
+        part = get_args(hint)[1]
         for name, item in value.items():
-            _check_value(item, get_args(hint)[1], f"{key}.{name}")
+            if is_dict(item) and "_target_" not in item and isinstance(part, type) and part not in (dict, Any):
+                chosen = f"add {name} to {key.replace('.', '/')}=[...] or take them away with ~{key}.{name}"
+                raise BadInput(f"{key}.{name} has settings ({item}) but is not chosen; {chosen}")
+            _check_value(item, part, f"{key}.{name}")
         return
     elif _holds_parts(value):
         return
@@ -182,12 +187,12 @@ def _make(settings: Any, key: str, given: Mapping[str, Any]) -> Any:
         return target(**arguments)
 
 
-def does_not_exist(what: str, name: str, names: Iterable[str], where: str, kind: str = "the keys") -> str:
-    """One sentence with all that exists, and the closest of it."""
+def does_not_exist(what: str, name: str, names: Iterable[str], at: str, kind: str = "the keys", far: str = "") -> str:
+    """One sentence with all that exists, and the closest of it, or what to say if nothing is close."""
     names = sorted(names)
     closest = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {closest[0]}?" if closest else ""
-    return f"{what} does not exist: {where or 'the config'} has {f'{kind} {listed(names)}' if names else 'none'}{hint}"
+    hint = f"; did you mean {closest[0]}?" if closest else far
+    return f"{what} does not exist: {at or 'the config'} has {f'{kind} {listed(names)}' if names else 'none'}{hint}"
 
 
 def listed(names: Iterable[str], word: str = "and") -> str:

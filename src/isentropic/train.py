@@ -61,6 +61,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
+    from isentropic.policy.compatibility import check_parts
     from isentropic.sampler.requests import check_model
 
     context = cfg.sampler.get("max_model_len")
@@ -77,6 +78,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
             data.check_context(context)
         data.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
+        check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
         for name, ours, theirs in (
             ("size", policy.size, data.size),
             ("decoding.temperature", policy.temperature, data.decoding.temperature),

@@ -26,9 +26,19 @@ UNCLIPPED = Fixed(low=1.0, high=math.inf, ceiling=math.inf)
 # Papers' numbers are for batches of thousands of tokens and policies that hardly move; these let sixteen answers do.
 OPEN = "algorithm.control.target=10"
 ACTING = {
-    "grpo_s": ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"],
+    "clip_b": ["algorithm.credit.clip_b.mu=0.5"],
+    "clip_cov": [
+        "algorithm.clipping.high=0.2",
+        "algorithm.credit.clip_cov.share=0.1",
+        "algorithm.credit.clip_cov.lower=0",
+    ],
+    "clip_v": ["algorithm.credit.clip_v.mu=0.5", "algorithm.credit.clip_v.most=0.1"],
     "dr_grpo": ["algorithm.aggregation.length=6"],
+    "entro_pic": ["algorithm.credit.entro_pic.threshold=0.3"],
+    "entropy_bonus_adaptive": [OPEN, "algorithm.control.start=0.1"],
     "flexible_od": ["algorithm.control.start=1.5"],
+    "grpo_s": ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"],  # means of ratios stray less
+    "kl_cov": ["algorithm.credit.kl_cov.share=0.2"],
     "stapo": ["algorithm.credit.stapo.probability=0.5"],
     "stapo_v1": ["algorithm.credit.stapo.probability=0.5"],
     "stare": [OPEN, "algorithm.credit.stare.boost=3"],
@@ -39,7 +49,7 @@ ACTING = {
 # What a group of equal rewards does beside adding to the denominator, where it does more.
 PUSHED = {"nsr": (-1, 0), "psr": (0, 1), "w_reinforce": (-1, 1)}  # no baseline: where wrong and right answers are moved
 SHAPED = ["grpo_s", "gtpo"]  # its answers are told apart by their entropy
-RANKED = ["clip_b", "clip_cov", "clip_v", "kl_cov", "top_entropy"]  # its tokens move a threshold over all tokens
+RANKED = ["clip_b", "clip_cov", "clip_v", "top_entropy"]  # its tokens move a threshold over all tokens
 RECENTRED = ["reinforce_plus_plus", "reinforce_plus_plus_baseline"]  # its tokens move the mean over all tokens
 
 
@@ -64,6 +74,7 @@ def rollouts(seed=0, rewards=MIXED, lengths=(1, S), certain=0):
     batch = ScoredBatch(tokens[:, 1:], mask, group, reward, reward > 0, group < 0, *[nothing] * 5)
     old, reference = read(start, batch), read(start - move, batch)
     noise = torch.randn(rows, S, generator=draw) * 0.5
+    noise[::2] = 0  # sampler and trainer agree on half of the answers
     return start + move, replace(
         batch,
         sampler_logp=old.logp + noise,
@@ -143,7 +154,8 @@ def without(algorithm):
         parts = getattr(algorithm, kind)
         for name in parts:
             others[name] = {kind: {k: part for k, part in parts.items() if k != name}}
-    others["clipping"] = {"clipping": UNCLIPPED}
+    if algorithm.clipping != UNCLIPPED:
+        others["clipping"] = {"clipping": UNCLIPPED}
     if not isinstance(algorithm.ratio, TokenRatio):
         others["ratio"] = {"ratio": TokenRatio()}
     if not isinstance(algorithm.advantage, Grpo):

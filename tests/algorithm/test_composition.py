@@ -125,7 +125,7 @@ def test_any_parts_go_together(parts, bigrams, seed):
         assert (once[:, ~batch.mask] == 0).all(), chosen
         assert torch.equal(once, twice), chosen
         pushed += bool((once != 0).any())
-    assert pushed > 0.9 * EACH
+    assert pushed > 0.8 * EACH
     assert parts == before
 
 

@@ -77,11 +77,29 @@ def pushes(bigrams, algorithm, policy, *batches):
     return [torch.mul(*bigrams.gradient(algorithm, policy, batch, drive=drive)) for batch in batches]
 
 
+def what_is_added_is_shared_by_more(bigrams, algorithm, policy, batch):
+    """EntroPIC adds a mean over probable tokens to a mean over all: their share of the tokens scales it."""
+    algorithm = replace(algorithm, clipping=bigrams.UNCLIPPED)
+    added, alone = [
+        with_it - without
+        for with_it, without in zip(
+            pushes(bigrams, algorithm, policy, batch, batch[:12]),
+            pushes(bigrams, replace(algorithm, credit={}), policy, batch, batch[:12]),
+            strict=True,
+        )
+    ]
+    assert (added[:, 12:] == 0).all()
+    scale = added[:, :12][alone.abs() > 1e-3] / alone[alone.abs() > 1e-3]
+    torch.testing.assert_close(scale, scale.mean().expand_as(scale), atol=0, rtol=1e-4)
+
+
 @pytest.mark.invariance
 @pytest.mark.parametrize("reward", [1.0, 0.0, 0.7])
 def test_a_group_without_spread_only_adds_to_the_denominator(recipe, acting, bigrams, reward):
     """... unless it is of a recipe without a baseline, or of one whose thresholds or means are over all tokens."""
     policy, batch = with_a_group_of(bigrams, reward)
+    if recipe == "entro_pic":
+        return what_is_added_is_shared_by_more(bigrams, acting, policy, batch)
     whole, others, own = pushes(bigrams, acting, policy, batch, batch[:12], batch[12:])
     if recipe in bigrams.RECENTRED:
         advantages = acting.advantage(batch)
@@ -92,6 +110,9 @@ def test_a_group_without_spread_only_adds_to_the_denominator(recipe, acting, big
         assert (whole[:, 12:] == 0).all()
         assert both.any()
         bigrams.close(whole[:, :12][both], others[both])
+    elif recipe == "kl_cov":  # ties come and go; each is worth its weight, 1, either way
+        distance = (whole - torch.cat([others, own], 1)).abs()
+        bigrams.close(distance, (distance > 0.5).float())
     else:
         bigrams.close(whole, torch.cat([others, own], 1))
         assert recipe in {*bigrams.PUSHED, *bigrams.SHAPED} or acting.penalty or (own == 0).all()

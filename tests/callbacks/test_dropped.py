@@ -6,7 +6,7 @@ from isentropic.callbacks.dropped import Dropped
 @pytest.fixture
 def said(run, tiny, capsys):
     def listen(logged):
-        run([Dropped(limit=0.1)], steps=4, module=tiny(logged))
+        run([Dropped(limit=0.15)], steps=4, module=tiny(logged))
         lines = capsys.readouterr().err.splitlines()
         return [line.removeprefix("warning: ") for line in lines if line.startswith("warning: ")]
 

@@ -50,6 +50,16 @@ def test_clipping_without_sides_is_not_judged(parts, tmp_path, capsys):
     assert trainer.callback_metrics["policy/grad_norm"] > 0
 
 
+def test_a_controller_that_nothing_follows_is_told_at_the_start(parts, tmp_path, capsys):
+    from isentropic.algorithm.control.gate import Gate
+
+    for control, warned in ((Gate(target=0.3, step=0.0, ceiling=5.0), 1), (None, 0)):
+        module, data = parts.learner(mini_batch=8), parts.rollouts(parts.scripted(parts.some_right))
+        object.__setattr__(module.algorithm, "control", control or module.algorithm.control)
+        parts.trainer(tmp_path, [Idle(patience=4)]).fit(module, data)
+        assert capsys.readouterr().err.count("warning: No part follows the entropy controller (Gate)") == warned
+
+
 def test_clipping_that_never_acts_is_told_once_for_each_side(said):
     told = said(lambda step: {"clipping/clipped_low": 0.0, "clipping/clipped_high": 0.0})
     assert len(told) == 2 and all("has acted on no token in 3 rollouts" in text for text in told)

@@ -30,8 +30,8 @@ class Dropped(Callback):
         masked, empty = metrics.get("sampler/masked", 0.0), metrics.get("policy/empty", 0.0)
         found = {
             "masked": (
-                f"corrections of the sampler leave {masked:.0%} of the tokens without weight (sampler/masked, above "
-                f"the limit of {self.limit:.0%}): sampler and policy disagree (sampler/logp_gap), or bounds are narrow."
+                f"corrections of the sampler leave {masked:.0%} of the tokens without weight (sampler/masked), above "
+                f"the limit of {self.limit:.0%}: sampler and policy disagree (sampler/logp_gap), or bounds are narrow."
             ),
             "empty": (
                 "credit rules have dropped every token of an optimizer step (policy/empty), whose loss is therefore 0;"

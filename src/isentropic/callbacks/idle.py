@@ -8,6 +8,7 @@ from lightning import Callback, LightningModule, Trainer
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.diagnostics import QUADRANTS
+from isentropic.policy.compatibility import unheard
 from isentropic.policy.module import PolicyModule
 
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
@@ -26,7 +27,11 @@ class Idle(Callback):
         self.told: set[str] = set()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        if isinstance(pl_module, PolicyModule) and pl_module.updates == 1:
+        if not isinstance(pl_module, PolicyModule):
+            return
+        if trainer.is_global_zero and (sentence := unheard(pl_module.algorithm)):
+            print(f"warning: {sentence}", file=sys.stderr, flush=True)
+        if pl_module.updates == 1:
             self.told.update(CLIPPING)
             if trainer.is_global_zero:
                 print(f"warning: {inert(pl_module.algorithm)}", file=sys.stderr, flush=True)

@@ -38,11 +38,11 @@ def reference_settings(path: str, model: ModelSettings) -> ModelSettings:
         theirs, ours = (AutoConfig.from_pretrained(p).vocab_size for p in (path, model.path))
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"reference={path} is not a model folder, nor a model that the hub or what is cached of it gives here"
+            f"policy.reference={path} is not a model folder, nor one that the hub or what is cached of it gives here"
         ) from error
     if theirs != ours:
         raise ValueError(
-            f"reference={path} has a vocabulary of {theirs} tokens and the policy one of {ours}; take a model of the "
-            "policy's family, such as the one it starts from"
+            f"policy.reference={path} has a vocabulary of {theirs} tokens and the policy one of {ours}; take one of "
+            "the policy's family, such as the one it starts from"
         )
     return settings

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from isentropic.algorithm.credit.kl_cov import KlCov
 from isentropic.types import Credit, Drive
@@ -21,16 +22,24 @@ def test_loss_and_tokens_worked_out_elsewhere(build, charge, paper):
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize("share, number", [(0.0002, 1), (0.14, 1), (0.2, 2), (0.22, 3), (1.0, 14)])
+@pytest.mark.parametrize("share, number", [(0.0002, 1), (0.14, 1), (0.2, 2), (0.22, 3), (1.0, 7)])
 def test_the_number_is_a_floor_and_at_least_one(build, charge, paper, share, number):
     credit = charge(build("algorithm=kl_cov", f"algorithm.credit.kl_cov.share={share}"), *paper)[3]
-    assert (credit.anchor > 0).sum() == number
+    assert (credit.anchor > 0).sum() == number  # seven have a covariance above 0
+
+
+@pytest.mark.degenerate
+@pytest.mark.parametrize("reward", [0.0, 0.7, 1.0])
+def test_answers_of_equal_worth_tie_nothing(build, charge, paper, reward):
+    batch, now = paper
+    loss, grad, _, credit = charge(build("algorithm=kl_cov"), replace(batch, reward=batch.reward * 0 + reward), now)
+    assert loss == 0 and (grad == 0).all() and (credit.anchor == 0).all()
 
 
 @pytest.mark.degenerate
 def test_among_equals_lots_decide_and_the_number_stays(paper):
     batch, now = paper
-    certain = replace(now, logp=now.logp * 0)  # of probability 1, as trained policies often are
+    certain = replace(now, logp=torch.where(batch.reward > 0, 0.0, -1.0)[:, None] * batch.mask)  # p 1 or 1 / e
     credit = Credit.initial(batch.reward[:, None] * batch.mask, batch.mask)
     for share, number in ((0.1, 1), (0.3, 4), (0.9, 12)):
         assert (KlCov(share, 1.0)(credit, certain, batch, Drive()).anchor > 0).sum() == number

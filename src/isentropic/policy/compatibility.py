@@ -1,0 +1,64 @@
+"""Do the parts of an algorithm go together? Where not, one sentence: refused if it cannot be meant, else a warning."""
+
+import inspect
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from isentropic.algorithm.algorithm import Algorithm
+
+SEAMS = "credit", "clipping", "penalty"  # whose parts can follow a controller
+
+
+def check_parts(algorithm: Algorithm, reference: str | None, start: str) -> None:
+    """Raises ValueError where one part lacks what it reads, or a costly or deciding one is read by none.
+
+    `reference` is policy.reference and `start` policy.model.path.
+    """
+    distances = [name for name, penalty in algorithm.penalty.items() if penalty.needs_reference]
+    if distances and not reference:
+        raise ValueError(
+            f"algorithm.penalty.{distances[0]} measures the distance to a frozen policy, and policy.reference=null; "
+            f"take policy.reference={start} for the one that training starts from"
+        )
+    if reference and not distances:
+        raise ValueError(
+            f"policy.reference={reference} would be loaded and read by no part; measure the distance to it with "
+            "algorithm/penalty=[kl], or leave it null"
+        )
+    ties = [name for name, rule in algorithm.credit.items() if rule.ties]
+    anchors = [name for name, penalty in algorithm.penalty.items() if penalty.reads_anchor]
+    if ties and not anchors:
+        raise ValueError(
+            f"algorithm.credit.{ties[0]} ties tokens to the old policy and no penalty charges them for moving; add "
+            "algorithm/penalty=[anchor]"
+        )
+    if anchors and not ties:
+        raise ValueError(
+            f"algorithm.penalty.{anchors[0]} charges tokens that a credit rule has tied to the old policy, and none "
+            "does; add algorithm/credit=[kl_cov] or leave it out"
+        )
+
+
+def unheard(algorithm: Algorithm) -> str | None:
+    """What to say of a controller whose drive nothing follows, which makes all its settings equal."""
+    parts = *algorithm.credit.values(), algorithm.clipping, *algorithm.penalty.values()
+    if not algorithm.control.changes or any(part.follows_drive for part in parts):
+        return None
+    return (
+        f"No part follows the entropy controller ({type(algorithm.control).__name__}), so it changes nothing; those "
+        f"that do are {', '.join(followers())}; take one of them, or algorithm/control=constant."
+    )
+
+
+def followers() -> Iterator[str]:
+    """All parts that follow a drive, as they are chosen."""
+    for seam in SEAMS:
+        package = import_module(f"isentropic.algorithm.{seam}")
+        for name in sorted(info.name for info in iter_modules(package.__path__)):
+            module = import_module(f"{package.__name__}.{name}")
+            parts = [
+                part for _, part in inspect.getmembers(module, inspect.isclass) if part.__module__ == module.__name__
+            ]
+            if any(vars(part).get("follows_drive") for part in parts):
+                yield f"algorithm/{seam}={name}" if seam == "clipping" else f"algorithm/{seam}=[{name}]"
