@@ -18,6 +18,7 @@ PARTS = [(seam, path.stem) for seam in SEAMS for path in sorted((CONFIGS / seam)
 DRIVES = Drive(), Drive(1, 1), Drive(1, 0), Drive(0, 1), Drive(0.5, 0.25)
 # At their defaults these do nothing to a fixture of fourteen tokens.
 ACTING = {
+    "clip_b": ["algorithm.credit.clip_b.mu=0.5"],
     "clip_v": ["algorithm.credit.clip_v.mu=0"],
     "entro_pic": ["algorithm.credit.entro_pic.threshold=0.5"],
     "sequence_mask": ["algorithm.credit.sequence_mask.high=1.2"],
