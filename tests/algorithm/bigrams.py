@@ -48,7 +48,6 @@ ACTING = {
 
 # What a group of equal rewards does beside adding to the denominator, where it does more.
 PUSHED = {"nsr": (-1, 0), "psr": (0, 1), "w_reinforce": (-1, 1)}  # no baseline: where wrong and right answers are moved
-SHAPED = ["grpo_s", "gtpo"]  # its answers are told apart by their entropy
 RANKED = ["clip_b", "clip_cov", "clip_v", "top_entropy"]  # its tokens move a threshold over all tokens
 RECENTRED = ["reinforce_plus_plus", "reinforce_plus_plus_baseline"]  # its tokens move the mean over all tokens
 

@@ -46,7 +46,7 @@ def test_the_papers_schedules(build, charge, paper, strategy, k, above, below, l
     high, low = rooms(algorithm, batch, now, algorithm.control.update(Vitals(1.0, k / 400)))
     assert [high[0, 1].item(), high[0, 2].item(), high[0, 0].item()] == pytest.approx(above, abs=2e-6)
     assert [low[1, 0].item(), low[3, 1].item(), low[1, 3].item()] == pytest.approx(below, abs=2e-6)
-    assert charge(algorithm, batch, now, k / 400)[0] == pytest.approx(loss, abs=2e-6)
+    assert charge(algorithm, batch, now, progress=k / 400)[0] == pytest.approx(loss, abs=2e-6)
 
 
 @pytest.mark.golden
@@ -85,7 +85,7 @@ def test_the_closed_form_clips_the_same_tokens(build, charge, paper, strategy, k
     sides, gradients = [], []
     for closed in "false", "true":
         algorithm = build(f"algorithm=flexible_{strategy}", NO_DUAL, f"algorithm.clipping.closed_form={closed}")
-        _, grad, _, credit = charge(algorithm, batch, now, k / 400)
+        _, grad, _, credit = charge(algorithm, batch, now, progress=k / 400)
         bounds = algorithm.clipping(now, batch, algorithm.control.update(Vitals(1.0, k / 400)))
         found = bounds.clipped((now.logp - batch.old_logp).exp(), credit)
         sides.append({side: (tokens & batch.mask).tolist() for side, tokens in found.items()})
