@@ -19,7 +19,9 @@ def options() -> list[str]:
 
 @pytest.mark.parametrize("option", ["seed=1", *options()])
 def test_every_option_of_training_fits(option: str):
-    check_jobs(loader_of(CONFIGS), "train", [option, "policy.model.path=somewhere"], sweep=False)
+    # Parts stand next to GRPO's, as a recipe may set what another part does not have.
+    recipe = ["algorithm=grpo"] if option.startswith("algorithm/") else []
+    check_jobs(loader_of(CONFIGS), "train", [*recipe, option, "policy.model.path=somewhere"], sweep=False)
 
 
 def test_evaluation_fits():

@@ -55,7 +55,7 @@ def example() -> tuple[ScoredBatch, TokenStats]:
     draw = torch.Generator().manual_seed(0)
     rows, width, vocabulary = 32, 12, 16
     logits = 4 * torch.randn(rows, width, vocabulary, generator=draw, dtype=torch.float64)
-    moved = logits + 0.3 * torch.randn(logits.shape, generator=draw, dtype=torch.float64)
+    moved = logits + 0.6 * torch.randn(logits.shape, generator=draw, dtype=torch.float64)
     any_token = torch.randint(vocabulary, (rows, width), generator=draw)
     tokens = torch.where(torch.rand(rows, width, generator=draw) < 0.6, logits.argmax(-1), any_token)
     lengths = torch.randint(1, width + 1, (rows, 1), generator=draw)

@@ -18,6 +18,8 @@ PARTS = [(seam, path.stem) for seam in SEAMS for path in sorted((CONFIGS / seam)
 DRIVES = Drive(), Drive(1, 1), Drive(1, 0), Drive(0, 1), Drive(0.5, 0.25)
 # At their defaults these do nothing to a fixture of fourteen tokens.
 ACTING = {
+    "clip_b": ["algorithm.credit.clip_b.mu=0.5"],
+    "clip_v": ["algorithm.credit.clip_v.mu=0"],
     "entro_pic": ["algorithm.credit.entro_pic.threshold=0.5"],
     "sequence_mask": ["algorithm.credit.sequence_mask.high=1.2"],
 }
@@ -119,6 +121,6 @@ def test_a_rule_ties_tokens_exactly_if_it_says_so(part, fixture, name):
 @pytest.mark.parametrize("name", [path.stem for path in sorted((CONFIGS / "control").glob("*.yaml"))])
 def test_a_controller_changes_its_drive_exactly_if_it_says_so(build, name):
     control = build(f"algorithm/control={name}").control
-    readings = [Vitals(entropy, step / 40) for step, entropy in enumerate([0.05] * 20 + [2.0] * 20)]
+    readings = [Vitals(entropy, step / 40) for step, entropy in enumerate([2.0] * 20 + [0.05] * 20)]
     drives = [control.update(vitals) for vitals in readings]
     assert any(drive != drives[0] for drive in drives) == control.changes

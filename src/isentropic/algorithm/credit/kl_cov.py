@@ -12,9 +12,9 @@ from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
 class KlCov(CreditRule):
     """Ties the max(1, int(share * N)) of the step's N tokens with the largest covariance; penalty/anchor charges them.
 
-    Released code and verl take the largest of each micro-batch. Equal covariances are common, as a certain token's
-    log-prob is exactly 0: lots decide between them, so that the number stays. Raises ValueError for a share outside 0
-    to 1 and for a weight of 0 or below.
+    Released code and verl take the largest of each micro-batch, even where none is above 0; here these tie nothing.
+    Equal covariances are common, as a certain token's log-prob is exactly 0: lots decide between them, so that the
+    number stays. Raises ValueError for a share outside 0 to 1 and for a weight of 0 or below.
     """
 
     ties: ClassVar[bool] = True
@@ -30,5 +30,5 @@ class KlCov(CreditRule):
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         number = max(1, int(self.share * count(credit.mask)))
-        tied = pick_largest(covariance(credit, now), credit.mask, batch, number)
-        return credit.tie(tied, self.weight)
+        cov = covariance(credit, now)
+        return credit.tie(pick_largest(cov, credit.mask & (cov > 0), batch, number), self.weight)

@@ -1,0 +1,85 @@
+"""docs/add_a_method.md, followed to the letter in a copy of the project."""
+
+import csv
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "add_a_method.md").read_text()
+FILES = dict(re.findall(r"^`([\w/.]+)`\n\n```\w+\n(.*?)^```$", PAGE, re.M | re.S))
+COMMANDS = [
+    line.partition("  #")[::2]
+    for block in re.findall(r"^```bash\n(.*?)^```$", PAGE, re.M | re.S)
+    for line in block.splitlines()
+]
+SMALL = [
+    "sampler=transformers", "rollout.size=32", "rollout.steps=2", "rollout.judging.problems=4",
+    "policy.optimization.mini_batch=16", "policy.optimization.micro_batch=16",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    copy = tmp_path_factory.mktemp("copy")
+    for name in ("src", "configs", "docs", "tests"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for path, text in FILES.items():
+        assert not (copy / path).exists(), path
+        (copy / path).write_text(text)
+    return copy
+
+
+def run(project, command, *more):
+    """As from a shell in the project."""
+    program, *arguments = [*shlex.split(command), *more]
+    assert program == "python"
+    clean = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "PROJECT_ROOT")}
+    environment = clean | {"PYTHONPATH": str(project / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=project, env=environment, text=True, capture_output=True, timeout=300
+    )
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout
+
+
+def command(module):
+    (found,) = (entry for entry in COMMANDS if f"-m {module}" in entry[0])
+    return found
+
+
+def test_a_method_is_one_file_of_code_one_of_settings_and_one_test():
+    assert [Path(path).suffix for path in FILES] == [".py", ".yaml", ".py"]
+    assert [Path(path).parts[0] for path in FILES] == ["src", "configs", "tests"]
+
+
+def test_its_test_passes(project):
+    assert "3 passed" in run(project, command("pytest")[0], "-o", "addopts=--import-mode=importlib")
+
+
+def test_its_rules_of_the_house_are_kept(project):
+    run(project, f"python -m ruff check {' '.join(p for p in FILES if p.endswith('.py'))}")
+    run(project, "python -m pytest tests/test_architecture.py -k mine")
+
+
+def test_it_can_be_looked_at(project):
+    text, promised = command("isentropic.inspect")
+    assert promised.strip().startswith("loss ") and promised.strip() in run(project, text).splitlines()
+
+
+def test_it_runs_as_an_ablation(project):
+    run(project, command("isentropic.train")[0], *SMALL, "hydra.sweep.dir=logs/mine")
+    touched = []
+    for job in "01":
+        with (project / "logs" / "mine" / job / "metrics.csv").open() as file:
+            touched.append([float(row["credit/mine"]) for row in csv.DictReader(file) if row["credit/mine"]])
+    assert touched[0] == [0, 0] and len(touched[1]) == 2 and min(touched[1]) > 0.1
+    said = run(project, "python -m isentropic.report logs/mine.png off=logs/mine/0 on=logs/mine/1")
+    assert "| off | 2 |" in said and (project / "logs" / "mine.png").is_file()
