@@ -15,7 +15,7 @@ def lots(batch: ScoredBatch, tokens: Mask) -> Float[Tensor, " N"]:
     another draw after each update. Defined on the mask only.
     """
     bits = batch.old_logp.float().view(torch.int32)
-    whole = torch.where(batch.mask, bits, 0).sum(-1) + _mix(torch.where(batch.mask, batch.tokens, 0).sum(-1))
+    whole = torch.where(batch.mask, bits, 0).sum(-1)
     row, column = tokens.nonzero(as_tuple=True)
     place = column - batch.mask.byte().argmax(-1)[row]  # from the first token of the mask: padding shifts all alike
     own = _mix(_mix(bits[row, column].long()) + batch.tokens[row, column]) + place

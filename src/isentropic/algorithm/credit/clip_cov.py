@@ -32,8 +32,8 @@ class ClipCov(CreditRule):
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         ratio = torch.where(credit.mask, now.logp - batch.old_logp, 0).exp()
-        praised, blamed = credit.advantages > 0, credit.advantages < 0
-        clipped = praised & (ratio > 1 + self.high) | blamed & (ratio < 1 - self.low)
+        back = ratio.clamp(1 - self.low, 1 + self.high) - ratio
+        clipped = credit.advantages * back < 0  # praised above the range, or blamed below it
         cov = covariance(credit, now)
         candidates = credit.mask & ~clipped & (cov > self.lower) & (cov < self.upper)
         chosen = pick(candidates, batch, max(1, int(self.share * count(credit.mask))))
