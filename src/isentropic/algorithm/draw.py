@@ -18,8 +18,8 @@ def lots(batch: ScoredBatch, tokens: Mask) -> Float[Tensor, " N"]:
     whole = torch.where(batch.mask, bits, 0).sum(-1)
     row, column = tokens.nonzero(as_tuple=True)
     place = column - batch.mask.byte().argmax(-1)[row]  # from the first token of the mask: padding shifts all alike
-    own = _mix(_mix(bits[row, column].long()) + batch.tokens[row, column]) + place
-    return (_mix(_mix(own) + _mix(whole)[row]) & (2**53 - 1)).double() / 2**53
+    own = _mix((bits[row, column].long() << 32) + (batch.tokens[row, column] << 16) + place)
+    return (_mix(own + _mix(whole)[row]) & (2**53 - 1)).double() / 2**53
 
 
 def _mix(x: Int[Tensor, " N"]) -> Int[Tensor, " N"]:
