@@ -11,9 +11,9 @@ RUN := .venv/bin/python
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
 
-test: check  ## static checks, then the tests with their coverage; `make test ARGS="tests/algorithm"` for some of them
+test: check  ## static checks, then the tests; `make test ARGS="tests/algorithm"` for some, `ARGS=--cov=isentropic` for coverage
 	@echo "pytest"
-	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --cov=isentropic $(ARGS)
+	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check: setup  ## what the pre-commit hook runs
 	@echo "ruff"
