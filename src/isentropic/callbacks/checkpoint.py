@@ -22,9 +22,8 @@ class Checkpoint(callbacks.Checkpoint):
     """Writes `checkpoints/last.ckpt` every so many rollouts, after the last one, and when asked to stop.
 
     Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
-    end on all ranks, saves and leaves; the second leaves at once. SIGUSR1 or SIGUSR2, the warning of a cluster that time
-    is up, does as the first, however often it comes; the exit code, 128 and the signal, tells who may start the run
-    again. Raises OSError where the disk does not take it.
+    end on all ranks, saves and leaves; the second leaves at once. SIGUSR1 or SIGUSR2, a cluster's warning that time is
+    short, does as the first, however often it comes. Raises OSError where the disk does not take it.
     """
 
     def __init__(self, every: int) -> None:
@@ -61,7 +60,7 @@ class Checkpoint(callbacks.Checkpoint):
         if self.asked is None:
             self.asked = number
             if rank() == 0:
-                print(f"Stopping after this rollout, with a checkpoint; {outlook(number)}.", file=sys.stderr, flush=True)
+                print(f"Stopping after this rollout, with a checkpoint; {why(number)}.", file=sys.stderr, flush=True)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -117,7 +116,7 @@ class Checkpoint(callbacks.Checkpoint):
         self.saved = rollouts(pl_module)
 
 
-def outlook(number: int) -> str:
+def why(number: int) -> str:
     return "again stops at once" if number in STOP else "the time limit is near"
 
 
