@@ -38,8 +38,8 @@ class Meeting:
         self.store: Store = PrefixStore("preflight", store)
 
     def part(self, name: str) -> Store:
-        """Of the store, for those who need one of their own."""
-        return PrefixStore(name, self.store)
+        """Of the store, over a connection of its own: one that waits for a key lets nobody else speak."""
+        return PrefixStore(name, self.store.clone())
 
     def bring(self, topic: str, value: Any) -> None:
         self.store.set(f"{topic}/{self.place.rank}", json.dumps(value))
