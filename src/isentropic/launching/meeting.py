@@ -39,7 +39,8 @@ class Meeting:
 
     def part(self, name: str) -> Store:
         """Of the store, over a connection of its own: one that waits for a key lets nobody else speak."""
-        return PrefixStore(name, self.store.clone())
+        connection: Any = self.store
+        return PrefixStore(name, connection.clone())
 
     def bring(self, topic: str, value: Any) -> None:
         self.store.set(f"{topic}/{self.place.rank}", json.dumps(value))
