@@ -16,7 +16,7 @@ from time import monotonic, sleep
 
 NODES = "n1", "n2"
 PROGRAMS = "munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"
-# Ports of a requeued job are free again only once its credential has expired, hence the short life.
+# A requeued job waits until its credential has expired: two minutes, unless told otherwise.
 CONFIG = """
 ClusterName=isentropic
 SlurmctldHost=localhost
@@ -25,7 +25,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=4
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool.%n
 SlurmctldPidFile={folder}/slurmctld.pid
