@@ -24,7 +24,7 @@ from yaml import YAMLError
 from isentropic.build import BadInput, check, does_not_exist, is_dict, listed, plain
 
 ROOT = Path(__file__).parents[2]
-MOST = 50  # jobs of a sweep that are checked before the first starts; a fifth of a second each
+SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
 os.environ.setdefault("PROJECT_ROOT", str(ROOT))
 
 
@@ -58,14 +58,15 @@ def check_jobs(loader: ConfigLoaderImpl, name: str, overrides: list[str], sweep:
 
     `parts=False` stops at the composition, and so imports no part.
     """
+    known = _shown(dict.fromkeys(compose(loader, name, []))) if parts else []
     for own in _jobs(overrides, loader) if sweep else [overrides]:
         cfg = compose(loader, name, own)
         if parts:
-            _check_config(cfg, loader, name)
+            _check_config(cfg, loader, known)
 
 
 def _jobs(overrides: list[str], loader: ConfigLoaderImpl) -> Iterator[list[str]]:
-    """As few jobs as hold every value of every axis once, or `MOST` of the values of a longer one."""
+    """As few jobs as hold every value of every axis once, but for those of a long one."""
     try:
         parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
     except HydraException as error:
@@ -81,12 +82,14 @@ def _jobs(overrides: list[str], loader: ConfigLoaderImpl) -> Iterator[list[str]]
 
 
 def some(axis: list[str]) -> list[str]:
-    """From the least to the greatest, as what cannot be is mostly at an end."""
-    if len(axis) <= MOST:
+    """All of a short axis; of a long one the ends and what lies evenly between, as what cannot be is mostly an end."""
+    if len(axis) <= SHORT:
         return axis
+    count = MOST
     with suppress(ValueError):
-        axis = sorted(axis, key=lambda line: float(line.partition("=")[2]))
-    return [axis[round(i * (len(axis) - 1) / (MOST - 1))] for i in range(MOST)]
+        axis, count = sorted(axis, key=lambda line: float(line.partition("=")[2])), NUMBERS
+    chosen = {round(i * (len(axis) - 1) / (count - 1)) for i in range(count)}
+    return [axis[i] for i in sorted(chosen)]
 
 
 def compose(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> DictConfig:
@@ -132,8 +135,7 @@ def _shown(node: dict[Any, Any]) -> list[str]:
     return [str(name) for name in node if name != "hydra" and not str(name).startswith("_")]
 
 
-def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, name: str) -> None:
-    known = _shown(dict.fromkeys(compose(loader, name, [])))
+def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, known: list[str]) -> None:
     with read_write(cfg):
         cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
     HydraConfig.instance().set_config(cfg)
