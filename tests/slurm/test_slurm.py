@@ -60,21 +60,20 @@ def warn(sweep: Path, job: str, number: signal.Signals, process: subprocess.Pope
 
 
 @pytest.fixture(scope="session")
-def uninterrupted(cluster, command, tmp_path_factory) -> dict[int, dict[str, str]]:
-    """The same two ranks, started by hand."""
+def uninterrupted(cluster, command, tmp_path_factory) -> Path:
+    """Folder of the same two ranks, started by hand."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "run"
     result = command("train", *SHORT, "trainer=ddp_cpu", f"hydra.run.dir={folder}")
     assert result.returncode == 0, result.stderr
-    return learnt(folder)
+    return folder
 
 
-def check_resumed(folder: Path, number: str, expected: dict[int, dict[str, str]]) -> None:
+def check_resumed(folder: Path, number: str, whole: Path) -> None:
     assert "Restarts=1" in shown(number)
     assert status(folder) == "done"
     assert (folder / "metrics.1.csv").exists()
-    assert learnt(folder) == expected
-    steps = [json.loads(line)["step"] for line in (folder / "samples.jsonl").read_text().splitlines()]
-    assert sorted(set(steps)) == sorted(dict.fromkeys(steps)) and "stopped" not in (folder / "status.json").read_text()
+    assert learnt(folder) == learnt(whole) and len(learnt(whole)) == 11
+    assert (folder / "samples.jsonl").read_text() == (whole / "samples.jsonl").read_text()
 
 
 def test_submitit_requeues_a_job_whose_time_is_up_and_no_failed_job_hides(
@@ -131,7 +130,7 @@ def test_a_job_that_slurm_will_not_start_is_told_with_the_reason(cluster, comman
     ]
     result = command("train", *line, "-m")
     subprocess.run(["scancel", "--state=PENDING", "--user=root"], check=True)
-    assert result.returncode == 0 and "(PENDING, PartitionTimeLimit)" in result.stdout
+    assert result.returncode == 0 and "(PENDING, Partition" in result.stdout
 
 
 def preflight(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
