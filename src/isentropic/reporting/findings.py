@@ -1,0 +1,56 @@
+"""All that a report says, before it is a page, a text or a table: what `report.md` and `report.html` are written from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from isentropic.reporting.groups import Group
+from isentropic.reporting.runs import Run
+from isentropic.reporting.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str  # of files and anchors
+    title: str
+    note: str  # a paragraph on how to read it; may be empty
+    head: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The same drawing as `figures/<name>.png` and `figures/<name>.svg` in the report's folder."""
+
+    name: str
+    title: str
+    alt: str  # says what there is to see, for those who do not see it
+    note: str
+    metric: str  # pictures of one metric over several axes belong together
+    axis: str  # rollouts, tokens, seconds; empty where there is no such choice
+
+
+@dataclass(frozen=True)
+class Odd:
+    """Something about a run that a mean would hide."""
+
+    run: Run
+    kind: str  # status, nan, short, gap, skipped, idle, files, twice
+    sentence: str
+    included: bool  # whether its final score is in the statistics all the same
+
+
+@dataclass(frozen=True)
+class Report:
+    title: str
+    command: str  # that writes this report again
+    folders: list[Path]
+    runs: list[Run]
+    names: dict[Path, str]  # of a run's folder: its path below what the runs share
+    groups: list[Group]
+    settings: list[str]  # the keys by which groups differ
+    summary: list[str]  # sentences: what differs
+    cautions: list[str]  # sentences: what cannot be claimed, and why
+    tables: list[Table]
+    pictures: list[Picture]
+    verdicts: dict[Path, Verdict]  # by the folder of the run
+    odd: list[Odd]
