@@ -1,4 +1,4 @@
-"""All that a report says, before it is a page, a text or a table: what `report.md` and `report.html` are written from."""
+"""All that a report says, before it is a page, a text or a table; `report.md` and `report.html` are written from it."""
 
 from dataclasses import dataclass
 from pathlib import Path

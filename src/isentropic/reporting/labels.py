@@ -1,11 +1,13 @@
 """Short names of groups: the choice that was made on the command line rather than the twenty keys that it changed."""
 
+import re
 from collections.abc import Sequence
 
 from isentropic.reporting.runs import Run
 from isentropic.reporting.settings import Scalar
 
 DEFAULT = "default"
+SPEAKS = re.compile(r"(?!(?i:true|false|null|none|default|nan|inf|yes|no|on|off)$)[A-Za-z_][\w= ]+")
 
 
 def labels(groups: Sequence[Sequence[Run]], settings: dict[str, list[Scalar]], seeds: list[str]) -> list[str]:
@@ -13,10 +15,8 @@ def labels(groups: Sequence[Sequence[Run]], settings: dict[str, list[Scalar]], s
     given = [runs[0].label for runs in groups]
     if all(given) and len(set(given)) == len(groups):
         return given
-    parts = _chosen(groups, {*seeds, *_quiet(settings)})
-    taken = [tuple(values[i] for values in parts.values()) for i in range(len(groups))]
-    if len({(*key, label) for key, label in zip(taken, given, strict=True)}) < len(groups):
-        parts |= _needed(groups, settings, list(zip(taken, given, strict=True)))
+    parts = _enough(_chosen(groups, set(seeds)), given)
+    parts |= _enough(_settings(groups, settings), list(zip(given, *parts.values(), strict=True)))
     names = _short(list(parts))
     texts = [
         ", ".join(filter(None, [given[i], *(_text(names[key], values[i]) for key, values in parts.items())]))
@@ -52,20 +52,18 @@ def _config_of(run: Run, key: str) -> str:
     return str(run.config.get(key, DEFAULT))
 
 
-def _quiet(settings: dict[str, list[Scalar]]) -> list[str]:
-    return [key for key, column in settings.items() if len(set(column)) == 1]
+def _settings(groups: Sequence[Sequence[Run]], settings: dict[str, list[Scalar]]) -> dict[str, list[str]]:
+    return {key: [str(runs[0].config.get(key, "-")) for runs in groups] for key in settings}
 
 
-def _needed(
-    groups: Sequence[Sequence[Run]], settings: dict[str, list[Scalar]], taken: Sequence[object]
-) -> dict[str, list[str]]:
-    """The fewest further keys, as far as a greedy choice goes, that tell apart what the choices do not."""
+def _enough(candidates: dict[str, list[str]], taken: Sequence[object]) -> dict[str, list[str]]:
+    """The fewest keys, as far as a greedy choice goes, that tell apart what is not told apart yet."""
     found: dict[str, list[str]] = {}
     so_far: list[object] = list(taken)
-    candidates = {key: [str(runs[0].config.get(key, "-")) for runs in groups] for key in settings}
-    while len(set(so_far)) < len(groups) and candidates:
-        best = max(candidates, key=lambda key: (_split(so_far, candidates[key]), key.endswith("_target_"), -len(key)))
-        column = candidates.pop(best)
+    left = dict(candidates)
+    while left and len(set(so_far)) < len(so_far):
+        best = max(left, key=lambda key: (_split(so_far, left[key]), key.endswith("_target_"), -len(key)))
+        column = left.pop(best)
         if _split(so_far, column) == len(set(so_far)):
             break
         found[best] = column
@@ -86,8 +84,7 @@ def _short(keys: Sequence[str]) -> dict[str, str]:
 def _text(name: str, value: str) -> str:
     """The value alone where it names a method or task; `name=value` where it is a number, a list or a switch."""
     plain = value.rpartition(".")[2] if value.startswith("isentropic.") else value
-    speaks = plain.replace("_", "").isalpha() and plain not in {"true", "false", "True", "False", "null", "None"}
-    return plain if speaks and plain != DEFAULT and plain != "-" else f"{name}={plain}"
+    return plain if SPEAKS.fullmatch(plain) else f"{name}={plain}"
 
 
 def _kind(run: Run) -> str:
