@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isentropic.reporting.groups import Group
+from isentropic.reporting.odd import Odd
 from isentropic.reporting.runs import Run
 from isentropic.reporting.verdict import Verdict
 
@@ -27,16 +28,6 @@ class Picture:
     note: str
     metric: str  # pictures of one metric over several axes belong together
     axis: str  # rollouts, tokens, seconds; empty where there is no such choice
-
-
-@dataclass(frozen=True)
-class Odd:
-    """Something about a run that a mean would hide."""
-
-    run: Run
-    kind: str  # status, nan, short, gap, skipped, idle, files, twice
-    sentence: str
-    included: bool  # whether its final score is in the statistics all the same
 
 
 @dataclass(frozen=True)
