@@ -1,8 +1,8 @@
 """rliable's stratified bootstrap of one task, all resamples at once. arXiv:2108.13264
 
-rliable draws its 2,000 resamples in a loop, up to a second per interval; a report asks for hundreds. These functions give
-the same numbers where both draw from the same seed, to the last digit (the tests compare), and whole curves as cheaply.
-Percentile intervals; they are narrow by construction for few seeds, as no resample holds a value that was not seen.
+rliable draws its 2,000 resamples in a loop, up to a second per interval, and a report asks for hundreds. These
+functions give the same numbers where both draw from the same seed, to the last digit (tests compare), and whole curves
+as cheaply. Percentile intervals; they are narrow by construction for few seeds, as no resample holds a value that was not seen.
 """
 
 from typing import NamedTuple

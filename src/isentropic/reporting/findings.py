@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from isentropic.reporting.figures import Picture
 from isentropic.reporting.groups import Group
 from isentropic.reporting.odd import Odd
 from isentropic.reporting.runs import Run
@@ -16,18 +17,6 @@ class Table:
     note: str  # a paragraph on how to read it; may be empty
     head: list[str]
     rows: list[list[str]]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """The same drawing as `figures/<name>.png` and `figures/<name>.svg` in the report's folder."""
-
-    name: str
-    title: str
-    alt: str  # says what there is to see, for those who do not see it
-    note: str
-    metric: str  # pictures of one metric over several axes belong together
-    axis: str  # rollouts, tokens, seconds; empty where there is no such choice
 
 
 @dataclass(frozen=True)

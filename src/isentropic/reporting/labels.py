@@ -22,7 +22,10 @@ def labels(groups: Sequence[Sequence[Run]], settings: dict[str, list[Scalar]], s
         ", ".join(filter(None, [given[i], *(_text(names[key], values[i]) for key, values in parts.items())]))
         for i in range(len(groups))
     ]
-    texts = [text or (_kind(runs[0]) or runs[0].folder.name) for text, runs in zip(texts, groups, strict=True)]
+    texts = [
+        (text if runs[0].config else given[i]) or _kind(runs[0]) or runs[0].folder.name
+        for i, (text, runs) in enumerate(zip(texts, groups, strict=True))
+    ]
     return _distinct(texts, groups)
 
 
