@@ -2,7 +2,8 @@
 
 rliable draws its 2,000 resamples in a loop, up to a second per interval, and a report asks for hundreds. These
 functions give the same numbers where both draw from the same seed, to the last digit (tests compare), and whole curves
-as cheaply. Percentile intervals; they are narrow by construction for few seeds, as no resample holds a value that was not seen.
+as cheaply. Percentile intervals; they are narrow by construction for few seeds, as no resample holds a value that was
+not seen.
 """
 
 from typing import NamedTuple

@@ -12,7 +12,7 @@ from isentropic.reporting.curves import COLOURS, DASHES, MARKERS
 
 STYLES = len(COLOURS) * 2  # that can be told apart
 PANELS = 6  # groups up to which one frame holds all; more get a panel each
-SETTINGS = {
+SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp and readable to screen readers
     "svg.hashsalt": "isentropic",  # the same picture is the same file
     "font.family": ["DejaVu Sans", "sans-serif"],
