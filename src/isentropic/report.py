@@ -24,9 +24,7 @@ def main(arguments: list[str]) -> None:
     except ValueError as error:
         raise SystemExit(f"error: {error}") from None
     print("\n".join(["What differs:", *summary(report), "", "What cannot be claimed:", *cautions(report)]))
-    print(
-        f"\nreport: {out / 'report.html'}, and beside it report.md, table.tex, runs.parquet, curves.parquet, figures/"
-    )
+    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, runs.parquet, curves.parquet and figures/")
 
 
 def parser() -> ArgumentParser:
@@ -36,9 +34,7 @@ def parser() -> ArgumentParser:
     made.add_argument("folders", nargs="+", metavar="[LABEL=]FOLDER", help="of runs or sweeps, at any depth")
     made.add_argument("--out", type=Path, metavar="DIR", help="where the report is written")
     made.add_argument("--ignore", action="append", default=[], metavar="KEY", help="a config key that is no setting")
-    made.add_argument(
-        "--against", metavar="LABEL", help="the group that others are compared with; else grpo, or the first"
-    )
+    made.add_argument("--against", metavar="LABEL", help="the group to compare with; else grpo, or the first")
     return made
 
 

@@ -21,7 +21,7 @@ def write(report: Report, folder: Path) -> None:
     _curves(report, folder / "curves.parquet")
 
 
-def _runs(report: Report) -> pa.Table:
+def _runs(report: Report) -> Any:
     """Settings stand under `config.<key>`, final scores under `final.<metric>`, the verdict under `entropy.<part>`."""
     groups = {run.folder: group.label for group in report.groups for run in group.runs}
     kinds: dict[Path, list[str]] = {}
@@ -47,7 +47,7 @@ def _runs(report: Report) -> pa.Table:
     return pa.table({name: _array(values) for name, values in columns.items()})
 
 
-def _array(values: list[Any]) -> pa.Array:
+def _array(values: list[Any]) -> Any:
     """A column has one type: where settings have several, their text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and float in kinds:
@@ -64,7 +64,7 @@ def _curves(report: Report, path: Path) -> None:
             writer.write_table(_rows(report, report.runs[start : start + TOGETHER], metrics, schema))
 
 
-def _rows(report: Report, runs: Sequence[Run], metrics: list[str], schema: pa.Schema) -> pa.Table:
+def _rows(report: Report, runs: Sequence[Run], metrics: list[str], schema: Any) -> Any:
     steps = [_steps(run) for run in runs]
     names = np.repeat([report.names[run.folder] for run in runs], [len(some) for some in steps])
     columns = [_column(runs, steps, metric) for metric in metrics]
@@ -78,7 +78,7 @@ def _steps(run: Run) -> np.ndarray:
     return np.unique(np.concatenate(list(each.values()))) if each else np.array([], np.int64)
 
 
-def _column(runs: Sequence[Run], steps: list[np.ndarray], metric: str) -> pa.Array:
+def _column(runs: Sequence[Run], steps: list[np.ndarray], metric: str) -> Any:
     parts: list[np.ndarray] = []
     for run, along in zip(runs, steps, strict=True):
         part, series = np.full(len(along), np.nan, np.float32), run.metrics.get(metric)

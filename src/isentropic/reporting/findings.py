@@ -78,7 +78,7 @@ def names(runs: Sequence[Run]) -> dict[Path, str]:
 def _reference(groups: list[Group], against: str | None) -> Group:
     """The one asked for, else GRPO if it is there, else the first."""
     if against is None:
-        return next((one for one in groups if one.label.split(",")[0] == BASELINE), groups[0])
+        return next((one for one in groups if one.label.split(" ")[0] == BASELINE), groups[0])
     for one in groups:
         if one.label == against:
             return one

@@ -54,8 +54,8 @@ def differences(report: Report) -> Table:
         for pair in report.comparisons
     ]
     note = (
-        "Difference of the interquartile means, seeds paired where both groups have them; and the probability that a run"
-        " of the one beats a run of the other, unpaired. Open: the interval of the difference holds 0."
+        "Difference of the interquartile means, seeds paired where both groups have them; and the probability that a"
+        " run of the one beats a run of the other, unpaired. Open: the interval of the difference holds 0."
     )
     head = ["score", "group", "against", "seeds", "difference", "probability of improvement", "verdict"]
     return _cut("differences", "Differences", note, head, rows)

@@ -55,7 +55,11 @@ def _differences(report: Report) -> list[str]:
 
 
 def _entropies(report: Report) -> list[str]:
-    return [sentence for group in report.shown if (sentence := _entropy(report, group))]
+    found: dict[str, list[str]] = {}
+    for group in report.shown:
+        if fate := _entropy(report, group):
+            found.setdefault(fate, []).append(group.label)
+    return [f"Entropy of {', '.join(labels)}: {fate}" for fate, labels in found.items()]
 
 
 def _entropy(report: Report, group: Group) -> str:
@@ -66,10 +70,11 @@ def _entropy(report: Report, group: Group) -> str:
     fallen = sorted(verdict.collapse for verdict in known if verdict.collapse is not None)
     where = f", from rollout {fallen[0]}" + (f" to {fallen[-1]}" if len(fallen) > 1 else "") + " on" if fallen else ""
     late = [verdict.in_band_late for verdict in known if verdict.in_band_late is not None]
-    band = f"; {min(late):.0%} to {max(late):.0%} of their late rollouts lie in the target's band" if late else ""
+    shares = f"{min(late):.0%}" + (f" to {max(late):.0%}" if max(late) - min(late) > 0.005 else "") if late else ""
+    band = f"; {shares} of the rollouts of the last half lie in the target's band" if late else ""
     swing = sum(verdict.period is not None for verdict in known)
     swings = f"; {swing} swing{'s' if swing == 1 else ''} beyond noise" if swing else ""
-    return f"Entropy of {group.label}: {len(fallen)} of {len(known)} runs collapsed{where}{band}{swings}."
+    return f"{len(fallen)} of {len(known)} run{'s' if len(known) > 1 else ''} collapsed{where}{band}{swings}."
 
 
 def _seeds(report: Report) -> list[str]:
@@ -81,11 +86,9 @@ def _seeds(report: Report) -> list[str]:
 
 def _open(report: Report) -> list[str]:
     pairs = [pair.sentence for pair in report.comparisons if pair.verdict == "open"]
-    few = [pair for pair in report.comparisons if pair.verdict == "too few"]
+    few = sum(pair.verdict == "too few" for pair in report.comparisons)
     if few:
-        pairs.append(
-            f"{len(few)} difference{'s' if len(few) > 1 else ''} of too few seeds: the tables show them as they are."
-        )
+        pairs.append(f"{few} difference{'s are' if few > 1 else ' is'} of too few seeds, and only stands in the table.")
     return pairs[:LONGEST]
 
 
