@@ -177,8 +177,8 @@
     settle();
     const answers = ofGroup(), chosen = state.answer === "all" ? answers : [answers[state.answer]];
     const others = state.answer === "all" ? [] : sheets.filter((one) => one !== sheet()).map((one) => [one.name, twin(one, chosen[0])]).filter(([, a]) => a);
-at("answers").replaceChildren(...chosen.map((a, i) => card(a, (others.length ? sheet().name + ", answer " : "Answer ") + (answers.indexOf(a) + 1), i)));
-        at("others").replaceChildren(...(others.length ? [element("h3", {}, data.kind === "Method" ? "The same answer under other methods" : "The same answer in other runs"), ...others.map(([name, a], i) => card(a, name, chosen.length + i))] : []));
+    at("answers").replaceChildren(...chosen.map((a, i) => card(a, (others.length ? sheet().name + ", answer " : "Answer ") + (answers.indexOf(a) + 1), i)));
+    at("others").replaceChildren(...(others.length ? [element("h3", {}, data.kind === "Method" ? "The same answer under other methods" : "The same answer in other runs"), ...others.map(([name, a], i) => card(a, name, chosen.length + i))] : []));
     const count = {};
     let tokens = 0;
     for (const a of chosen) a.texts.forEach((_, place) => { tokens += 1; const what = [deed(a, place), sidesOn(a, place).length ? "clipped" : ""]; for (const w of what) if (w) count[w] = (count[w] || 0) + 1; });
