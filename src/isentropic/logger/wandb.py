@@ -25,6 +25,7 @@ class Wandb(Aliased, WandbLogger):
         group: str | None,  # null: the sweep's folder
         job_type: str | None,  # null: what the sweep varies, but for the seed
         id: str | None,  # null: a new one, that the folder keeps
+        resume: str,  # whether a run of this id goes on: allow, must, never or auto
         tags: list[str],
         offline: bool,
         log_model: bool | Literal["all"],
@@ -38,7 +39,8 @@ class Wandb(Aliased, WandbLogger):
         known = self.kept.read_text().strip() if self.kept.is_file() else secrets.token_hex(4)
         super().__init__(
             save_dir=save_dir, project=project, name=name or folder.name, group=group or sweep,
-            job_type=job_type or varied, id=id or known, tags=tags, offline=offline, log_model=log_model, **settings,
+            job_type=job_type or varied, id=id or known, resume=resume, tags=tags, offline=offline,
+            log_model=log_model, **settings,
         )  # fmt: skip
         self.alias, self.task = alias, task
 
