@@ -95,7 +95,7 @@ def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
 
     sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
     if "judging" not in settings:
-        settings["judging"] = Judging(problems=judged, count=2, batch=2, decoding=decoding())
+        settings["judging"] = Judging(split="test", problems=judged, count=2, batch=2, decoding=decoding())
     defaults = sizes | {"tokenizer": model, "chat": False, "decoding": decoding(temperature=temperature)}
     return RolloutDataModule(**(defaults | {"task": task or sums(), "sampler": sampler} | settings))
 

@@ -70,3 +70,4 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     with matplotlib.rc_context(SETTINGS):
         for kind in ("png", "svg"):
             figure.savefig(folder / f"{name}.{kind}", metadata={"Date": None} if kind == "svg" else None)
+            figure.set_layout_engine("none")  # it is laid out, and doing so takes longer than drawing

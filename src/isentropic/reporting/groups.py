@@ -43,23 +43,26 @@ def group(runs: Sequence[Run], ignore: Iterable[str] = ()) -> Grouping:
     Raises ValueError for one that no run has.
     """
     ignored = tuple(ignore)
-    keys = dict.fromkeys(key for run in runs for key in run.config)
+    known = [run for run in runs if run.config]
+    keys = dict.fromkeys(key for run in known for key in run.config)
     for name in ignored:
         if not any(_under(key, name) for key in keys):
             raise ValueError(f"--ignore {name}: no run has such a key; config.yaml of a run lists them")
-    homes = [_homes(run) for run in runs]
-    columns = {key: _column(key, runs, homes) for key in keys if not NO_SETTINGS.fullmatch(key)}
+    homes = [_homes(run) for run in known]
+    columns = {key: _column(key, known, homes) for key in keys if not NO_SETTINGS.fullmatch(key)}
     varied = {k: c for k, c in columns.items() if len(set(c)) > 1 and not any(_under(k, i) for i in ignored)}
     seeds = _seeds(varied)
     settings = {key: column for key, column in varied.items() if key not in seeds}
     notes: list[str] = []
-    for key in _unique_by_nature(settings, varied, seeds, runs):
+    for key in _unique_by_nature(settings, seeds, known):
         del settings[key]
         notes.append(
             f"{key} differs in every run, as seeds do, and nobody chose it on the command line: it was not taken for a"
             " setting."
         )
-    return _grouped(runs, settings, seeds, notes)
+    place = {id(run): index for index, run in enumerate(known)}
+    whole = {key: [c[place[id(r)]] if id(r) in place else ABSENT for r in runs] for key, c in settings.items()}
+    return _grouped(runs, whole, seeds, notes)
 
 
 def _grouped(runs: Sequence[Run], settings: dict[str, list[Scalar]], seeds: list[str], notes: list[str]) -> Grouping:
@@ -116,9 +119,7 @@ def _seeds(varied: dict[str, list[Scalar]]) -> list[str]:
     return [key for key in varied if key in equal or (key in called and follows(varied[key], leading))]
 
 
-def _unique_by_nature(
-    settings: dict[str, list[Scalar]], varied: dict[str, list[Scalar]], seeds: list[str], runs: Sequence[Run]
-) -> list[str]:
+def _unique_by_nature(settings: dict[str, list[Scalar]], seeds: list[str], runs: Sequence[Run]) -> list[str]:
     """Keys that differ in every run while a seed does so too, so that nothing could be compared by them."""
     if len(runs) < 3 or not seeds:
         return []

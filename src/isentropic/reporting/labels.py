@@ -19,7 +19,7 @@ def labels(groups: Sequence[Sequence[Run]], settings: dict[str, list[Scalar]], s
     parts |= _enough(_settings(groups, settings), list(zip(given, *parts.values(), strict=True)))
     names = _short(list(parts))
     texts = [
-        ", ".join(filter(None, [given[i], *(_text(names[key], values[i]) for key, values in parts.items())]))
+        " ".join(filter(None, [given[i], *(_text(names[key], values[i]) for key, values in parts.items())]))
         for i in range(len(groups))
     ]
     texts = [
