@@ -31,7 +31,9 @@ def curves(report: Report) -> dict[str, Any]:
                 "title": TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"),
                 "alt": {axis: one.alt for axis, one in pictures.items()},
                 "files": {axis: f"figures/{one.name}" for axis, one in pictures.items()},
-                "bands": _bands([run for group in report.shown for run in group.runs]) if metric == "entropy/mean" else [],
+                "bands": _bands([run for group in report.shown for run in group.runs])
+                if metric == "entropy/mean"
+                else [],
                 "lines": {axis: found for axis, found in lines.items() if found},
             }
         )

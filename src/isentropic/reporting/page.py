@@ -2,7 +2,6 @@
 
 import base64
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -120,7 +119,9 @@ def _row(report: Report, group: Group, run: Run, place: int, top: float, out: Pa
         collapse="" if seen.collapse is None else str(seen.collapse),
         band="" if seen.in_band_late is None else f"{seen.in_band_late:.0%}",
         drift="" if seen.drift is None else f"{seen.drift:+.4f}",
-        swing="" if seen.swing is None else f"{seen.swing:.4f}" + (f", period {seen.period:.0f}" if seen.period else ""),
+        swing=""
+        if seen.swing is None
+        else f"{seen.swing:.4f}" + (f", period {seen.period:.0f}" if seen.period else ""),
         words=seen.words,
     )
 
@@ -139,5 +140,3 @@ def _inline(file: Path) -> str | None:
     if not file.is_file() or file.stat().st_size > DRAWN:
         return None
     return f"data:image/svg+xml;base64,{base64.b64encode(file.read_bytes()).decode()}"
-
-
