@@ -71,7 +71,7 @@ def _draw(
 ) -> Picture:
     shown = [i for i in range(len(lines)) if lines[i] or strays[i].traces]
     title, across = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"), AXES[axis]
-    targets = _targets(runs) if metric == "entropy/mean" else []
+    targets = steady_targets(runs) if metric == "entropy/mean" else []
     together = len(shown) <= PANELS
     figure = canvas(8, 4) if together else canvas(10, 2.1 * -(-len(shown) // (4 if len(shown) > 9 else 3)) + 0.6)
     frames = panels(figure, 1 if together else len(shown))
@@ -118,7 +118,7 @@ def _others(axis: Any, lines: list[Line | None]) -> None:
             axis.plot(other.place, other.point, color="0.8", linewidth=0.7, zorder=1)
 
 
-def _targets(runs: list[Run]) -> list[float]:
+def steady_targets(runs: list[Run]) -> list[float]:
     """Those that stay; at most three, as more bands cover the curves."""
     logged = (run.metrics["control/target"].values for run in runs if "control/target" in run.metrics)
     found = sorted({round(float(values[-1]), 6) for values in logged if np.ptp(values) < 1e-6 and values[-1] > 0})
