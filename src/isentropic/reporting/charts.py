@@ -22,6 +22,7 @@ def curves(report: Report) -> dict[str, Any]:
     """Of each metric over each axis, the groups' lines; and what is seen of it in words, from the pictures."""
     drawn = list(dict.fromkeys(picture.metric for picture in report.pictures if picture.axis))
     charts: list[dict[str, Any]] = []
+    bands = _bands([run for group in report.shown for run in group.runs])
     for metric in drawn:
         pictures = {one.axis: one for one in report.pictures if one.metric == metric and one.axis}
         lines = {axis: _lines(report, metric, axis) for axis in pictures}
@@ -31,9 +32,7 @@ def curves(report: Report) -> dict[str, Any]:
                 "title": TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"),
                 "alt": {axis: one.alt for axis, one in pictures.items()},
                 "files": {axis: f"figures/{one.name}" for axis, one in pictures.items()},
-                "bands": _bands([run for group in report.shown for run in group.runs])
-                if metric == "entropy/mean"
-                else [],
+                "bands": bands if metric == "entropy/mean" else [],
                 "lines": {axis: found for axis, found in lines.items() if found},
             }
         )
