@@ -9,7 +9,7 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-def line(step=1, group=0, texts=("a", "b", "c"), **more):
+def completion(step=1, group=0, texts=("a", "b", "c"), **more):
     """One completion as a run writes it: the second token is lifted, the third dropped, the first clipped."""
     values = {
         "step": step, "prompt": "1+1=", "completion": "".join(texts), "reward": 1.0, "correct": True,
@@ -22,9 +22,9 @@ def line(step=1, group=0, texts=("a", "b", "c"), **more):
     return values | more
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def answer():
-    return line
+    return completion
 
 
 @pytest.fixture
