@@ -12,7 +12,7 @@ from isentropic.reporting.figures import TITLES, steady_targets
 from isentropic.reporting.findings import Report
 from isentropic.reporting.lines import Line, line
 from isentropic.reporting.runs import Run
-from isentropic.reporting.statistics import title
+from isentropic.reporting.statistics import Score, title
 
 SPARK = 60  # points of a run's entropy in a table
 DIGITS = 4
@@ -22,6 +22,7 @@ def curves(report: Report) -> dict[str, Any]:
     """Of each metric over each axis, the groups' lines; and what is seen of it in words, from the pictures."""
     drawn = list(dict.fromkeys(picture.metric for picture in report.pictures if picture.axis))
     charts: list[dict[str, Any]] = []
+    bands = _bands([run for group in report.shown for run in group.runs])
     for metric in drawn:
         pictures = {one.axis: one for one in report.pictures if one.metric == metric and one.axis}
         lines = {axis: _lines(report, metric, axis) for axis in pictures}
@@ -31,9 +32,7 @@ def curves(report: Report) -> dict[str, Any]:
                 "title": TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"),
                 "alt": {axis: one.alt for axis, one in pictures.items()},
                 "files": {axis: f"figures/{one.name}" for axis, one in pictures.items()},
-                "bands": _bands([run for group in report.shown for run in group.runs])
-                if metric == "entropy/mean"
-                else [],
+                "bands": bands if metric == "entropy/mean" else [],
                 "lines": {axis: found for axis, found in lines.items() if found},
             }
         )
@@ -85,42 +84,40 @@ class Dots:
 
 def dots(report: Report) -> list[Dots]:
     found: list[Dots] = []
-    places = {id(group): index for index, group in enumerate(report.shown)}
     for metric in dict.fromkeys(score.metric for score in report.scores):
-        own = [score for score in report.scores if score.metric == metric]
-        rows = [score for group in report.shown for score in own if score.group is group]
-        if not rows:
-            continue
-        ticks = _ticks([value for score in rows for value in score.values.tolist()])
-        low, width = ticks[0], ticks[-1] - ticks[0]
-
-        def at(value: float, low: float = low, width: float = width) -> float:
-            return round(100 * (value - low) / width, 2)
-
-        marks = [
-            {
-                "group": places[id(score.group)],
-                "label": score.group.label,
-                "count": score.estimate.size,
-                "point": at(score.estimate.point),
-                "text": _text(*score.estimate),
-                "interval": (at(score.estimate.low), at(score.estimate.high)) if score.estimate.size >= FEW else None,
-                "seeds": [
-                    (at(value), f"seed {seed}: {value:.3f}")
-                    for value, seed in zip(score.values.tolist(), score.seeds, strict=True)
-                ],
-            }
-            for score in rows
-        ]
-        found.append(Dots(title(metric), [(at(tick), f"{tick:g}") for tick in ticks], marks))
+        own = {id(score.group): score for score in report.scores if score.metric == metric}
+        rows = [(place, own[id(group)]) for place, group in enumerate(report.shown) if id(group) in own]
+        if rows:
+            scale = ticks([value for _, score in rows for value in score.values.tolist()])
+            marks = [(share(tick, scale), f"{tick:g}") for tick in scale]
+            found.append(Dots(title(metric), marks, [_row(place, score, scale) for place, score in rows]))
     return found
+
+
+def _row(place: int, score: Score, scale: list[float]) -> dict[str, Any]:
+    point, low, high, size = score.estimate
+    seeds = zip(score.values.tolist(), score.seeds, strict=True)
+    return {
+        "group": place,
+        "label": score.group.label,
+        "count": size,
+        "point": share(point, scale),
+        "text": _text(point, low, high, size),
+        "interval": (share(low, scale), share(high, scale)) if size >= FEW else None,
+        "seeds": [(share(value, scale), f"seed {seed}: {value:.3f}") for value, seed in seeds],
+    }
+
+
+def share(value: float, scale: list[float]) -> float:
+    """Per cent of the way along a scale."""
+    return round(100 * (value - scale[0]) / (scale[-1] - scale[0]), 2)
 
 
 def _text(point: float, low: float, high: float, size: int) -> str:
     return f"{point:.3f}" + (f" [{low:.3f}, {high:.3f}]" if size >= FEW else "")
 
 
-def _ticks(values: list[float]) -> list[float]:
+def ticks(values: list[float]) -> list[float]:
     """Four to seven round numbers around the values."""
     low, high = min(values), max(values)
     width = high - low or abs(high) * 0.1 or 1.0

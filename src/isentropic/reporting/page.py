@@ -119,11 +119,13 @@ def _row(report: Report, group: Group, run: Run, place: int, top: float, out: Pa
         collapse="" if seen.collapse is None else str(seen.collapse),
         band="" if seen.in_band_late is None else f"{seen.in_band_late:.0%}",
         drift="" if seen.drift is None else f"{seen.drift:+.4f}",
-        swing=""
-        if seen.swing is None
-        else f"{seen.swing:.4f}" + (f", period {seen.period:.0f}" if seen.period else ""),
+        swing="" if seen.swing is None else f"{seen.swing:.4f}" + _period(seen.period),
         words=seen.words,
     )
+
+
+def _period(rollouts: float | None) -> str:
+    return "" if rollouts is None else f", period {rollouts:.0f}"
 
 
 def _link(folder: Path, out: Path) -> str:

@@ -73,11 +73,11 @@
       here = Math.min(Math.max(where, first), last);
       cross.setAttribute("visibility", "visible");
       cross.setAttribute("x1", x(here)); cross.setAttribute("x2", x(here));
-      readout.replaceChildren(make("span", {}, `at ${short(Math.round(here))}:`), ...lines.filter((line) => here >= line.place[0] && here <= line.place.at(-1)).map((line) => {
+      readout.replaceChildren(make("span", {}, `at ${short(Math.round(here))}: `), ...lines.filter((line) => here >= line.place[0] && here <= line.place.at(-1)).map((line) => {
         let i = line.place.findIndex((one) => one >= here);
         if (i > 0 && here - line.place[i - 1] < line.place[i] - here) i -= 1;
         const interval = line.low.length ? ` [${digits(line.low[i])}, ${digits(line.high[i])}]` : "";
-        return make("span", { class: `g${line.group}` }, make("b", {}, data.groups[line.group]), ` ${digits(line.point[i])}${interval}`);
+        return make("span", { class: `g${line.group}` }, make("b", {}, data.groups[line.group]), ` ${digits(line.point[i])}${interval}; `);
       }));
     }
     const hide = () => { cross.setAttribute("visibility", "hidden"); readout.replaceChildren(); };
