@@ -114,7 +114,7 @@ def lines(seen: "Trace", saved: "Saved") -> list[dict[str, Any]]:
     columns |= {"weight": seen.tokens["weight"]}
     found: list[dict[str, Any]] = []
     for r, chosen in enumerate(saved.batch.mask):
-        line = {"step": saved.step, "group": int(saved.batch.group[r]) + 1, "prompt": saved.prompts[r]}
+        line: dict[str, Any] = {"step": saved.step, "group": int(saved.batch.group[r]) + 1, "prompt": saved.prompts[r]}
         line |= {"completion": "".join(saved.labels[r]), "texts": saved.labels[r]}
         line |= {"reward": number(saved.batch.reward[r]), "correct": bool(saved.batch.correct[r])}
         line |= {"truncated": bool(saved.batch.truncated[r]), "kept": seen.credit.mask[r][chosen].tolist()}

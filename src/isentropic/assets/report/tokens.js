@@ -92,7 +92,7 @@
     if (x === null) return [along("praise", 0), "?"];
     if (!mode.signed) return [along(mode.ramp, Math.sqrt(share(state.mode, x))), ""];
     const s = share(state.mode, x), sign = state.mode === "advantage" ? (x > 0 ? "+" : x < 0 ? "−" : "") : "";
-    return [along(s < 0 ? "blame" : "praise", Math.abs(s)), sign];
+    return [along(s < 0 ? "blame" : "praise", state.mode === "advantage" ? Math.sqrt(Math.abs(s)) : Math.abs(s)), sign];
   }
   function dress(token) {
     const [colour, sign] = paint(token.answer, token.place), mark = MARK[deed(token.answer, token.place)];
@@ -199,7 +199,7 @@
       const bar = element("i", { role: "img", "aria-label": `colour scale of ${mode.name.toLowerCase()}` });
       const colour = (s) => css(mode.signed ? along(s < 0 ? "blame" : "praise", Math.abs(s)) : along(mode.ramp, s));
       bar.style.background = `linear-gradient(90deg, ${Array.from({ length: 17 }, (_, i) => colour(mode.signed ? i / 8 - 1 : i / 16)).join(",")})`;
-      const text = (s) => (state.mode === "weight" ? "×" + number(Math.exp(s * top.weight[s > 0 ? 1 : 0]), 3) : mode.signed ? signed(Number((s * top[state.mode]).toPrecision(2))) : number(s * s * top[state.mode], 2));
+      const text = (s) => (state.mode === "weight" ? "×" + number(Math.exp(s * top.weight[s > 0 ? 1 : 0]), 3) : mode.signed ? signed(Number((s * Math.abs(s) * top[state.mode]).toPrecision(2))) : number(s * s * top[state.mode], 2));
       const ticks = element("div", { "aria-hidden": "true" });
       ends.forEach((s, i) => { const t = element("span", {}, (i === ends.length - 1 && !mode.signed ? "≥ " : "") + text(s)); t.style.left = `${(mode.signed ? (s + 1) / 2 : s) * 100}%`; ticks.append(t); });
       parts.push(element("div", { class: "tk-ramp" }, bar, ticks));
