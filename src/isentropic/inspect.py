@@ -53,6 +53,10 @@ def inspect(cfg: DictConfig) -> None:
     }
     save(Path(cfg.paths.output), summary, rows)
     show(summary, rows, cfg.shown)
+    if cfg.html is not None:
+        with bad_input("html"):
+            page = draw(Path(cfg.html), cfg.method, lines(seen, saved))
+        print(f"token page: {page}")
 
 
 def complain(seen: "Trace", saved: "Saved", file: str) -> None:
@@ -101,6 +105,35 @@ def save(folder: Path, summary: dict[str, Any], rows: list[Row]) -> None:
         writer = csv.DictWriter(file, list(rows[0]) if rows else [])
         writer.writeheader()
         writer.writerows(rows)
+
+
+def lines(seen: "Trace", saved: "Saved") -> list[dict[str, Any]]:
+    """Each completion as in a run's samples.jsonl."""
+    columns = {"logp": saved.batch.old_logp, "entropy": saved.batch.old_entropy, "ratio": seen.tokens["ratio"]}
+    columns |= {"estimate": seen.tokens["advantage"], "advantages": seen.tokens["credit"]}
+    columns |= {"weight": seen.tokens["weight"]}
+    found: list[dict[str, Any]] = []
+    for r, chosen in enumerate(saved.batch.mask):
+        line = {"step": saved.step, "group": int(saved.batch.group[r]) + 1, "prompt": saved.prompts[r]}
+        line |= {"completion": "".join(saved.labels[r]), "texts": saved.labels[r]}
+        line |= {"reward": number(saved.batch.reward[r]), "correct": bool(saved.batch.correct[r])}
+        line |= {"truncated": bool(saved.batch.truncated[r]), "kept": seen.credit.mask[r][chosen].tolist()}
+        line |= {name: [number(value) for value in values[r][chosen]] for name, values in columns.items()}
+        ends = {name: seen.tokens[name][r][chosen] for name in ("low", "high") if name in seen.tokens}
+        line["limits"] = {name: [number(value) for value in values] for name, values in ends.items()}
+        for name, masks in (("touched", seen.touched), ("clipped", seen.clipped)):
+            line[name] = {one: tokens[r][chosen].nonzero()[:, 0].tolist() for one, tokens in masks.items()}
+        found.append(line)
+    return found
+
+
+def draw(page: Path, method: str, completions: list[dict[str, Any]]) -> Path:
+    try:
+        from isentropic.reporting import tokens
+        from isentropic.reporting.answers import of_line
+    except ModuleNotFoundError as error:
+        raise ValueError(f"html={page} needs {error.name}; pip install 'isentropic[report]'") from error
+    return tokens.add(tokens.Sheet(method, [of_line(line) for line in completions], {}, []), page)
 
 
 def show(summary: dict[str, Any], rows: list[Row], count: int) -> None:
