@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from isentropic.search import Choices, Range, given, parse, table
+from isentropic.search import Choices, Range, column, given, parse, parts, table
 
 
 def test_ranges_and_choices_are_searched_and_all_else_is_fixed():
@@ -59,3 +59,11 @@ def test_the_table_puts_the_best_first_and_ends_with_its_command():
         """python -m isentropic.train experiment=quickstart ''"'"'a=[b]'"'"'' a.boost=5""",
     ]
     assert "no trial came to its end" in table(trials[1:3], [], ["a.boost"], "eval/avg@8")
+
+
+def test_values_are_read_from_all_parts_of_a_run_but_not_from_a_line_that_is_being_written(tmp_path):
+    for number in (2, 10):
+        (tmp_path / f"metrics.{number}.csv").write_text(f"eval/avg@8,step\n0.25,{number}\n,{number}\n")
+    (tmp_path / "metrics.csv").write_text("step,eval/avg@8\n12,0.5\n13,0.")
+    assert [file.name for file in parts(tmp_path)] == ["metrics.2.csv", "metrics.10.csv", "metrics.csv"]
+    assert list(column(tmp_path, "eval/avg@8")) == [(2.0, 0.25), (10.0, 0.25), (12.0, 0.5)]

@@ -39,11 +39,15 @@ def test_a_search_goes_on_where_it_was_and_stops_what_falls_behind(tmp_path):
 
 def test_a_trial_whose_search_was_killed_goes_on_in_its_folder(tmp_path):
     from isentropic.search import Range
+    from isentropic.status import recorded
     from isentropic.tune import Search, place, study_of
 
     search = Search(tmp_path, [], [Range("a", 0.0, 1.0, whole=False, log=False)], "eval/avg@8", 3, 1)
     killed = study_of(search).ask()
     search.spaces[0].draw(killed)
+    (tmp_path / place(killed)).mkdir()
+    with recorded(tmp_path / place(killed), []), pytest.raises(ValueError, match=r"trial 0 .* still runs, in process"):
+        study_of(search)
     again = study_of(search).ask()
     search.spaces[0].draw(again)
     assert (again.number, again.params, place(again)) == (1, killed.params, "0")

@@ -4,10 +4,12 @@
 `key=a,b,c` are choices. Everything else is an override of Hydra's, also what only looks like choices: `'key=[a,b]'`.
 """
 
+import csv
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,6 +75,20 @@ def parse(overrides: Sequence[str]) -> tuple[list[str], list[Range | Choices]]:
 def given(params: Mapping[str, Any]) -> list[str]:
     """As overrides, of four digits."""
     return [f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in params.items()]
+
+
+def column(folder: Path, metric: str) -> Iterator[tuple[float, float]]:
+    """Steps and values, of whole lines only: the file may be growing."""
+    for file in parts(folder):
+        for row in csv.DictReader(file.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()):
+            if row.get(metric) and row.get("step"):
+                yield float(row["step"]), float(row[metric])
+
+
+def parts(folder: Path) -> list[Path]:
+    """metrics.csv, after those of earlier parts of the run."""
+    earlier = sorted(folder.glob("metrics.*.csv"), key=lambda file: int(file.suffixes[0][1:]))
+    return [file for file in (*earlier, folder / "metrics.csv") if file.is_file()]
 
 
 def table(trials: Iterable["FrozenTrial"], fixed: Sequence[str], keys: Sequence[str], metric: str) -> str:

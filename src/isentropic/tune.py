@@ -10,23 +10,23 @@ under the median of the others after as many rollouts. The same command goes on 
 """
 
 import argparse
-import csv
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isentropic.search import Choices, Range, given, parse, table
+from isentropic.search import Choices, Range, column, given, parse, parts, table
+from isentropic.status import alive, read
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-JUDGED = "rollout.judging.split=validation"
+EACH = ("rollout.judging.split=validation", "ckpt_path=last")
 POLL, GRACE = 0.5, 60.0  # seconds between two looks at a trial, and that a stopped one has to end
 FAILURES = 3  # in a row, after which a search ends
 
@@ -65,6 +65,11 @@ def study_of(search: Search) -> "Study":
             raise ValueError(f"{search.folder} holds a search with {name} {kept}, not {value}; name another folder")
         study.set_user_attr(name, value)
     for trial in study.get_trials(states=(TrialState.RUNNING,)):  # its search was stopped; it goes on in its folder
+        status = read(search.folder / place(trial))
+        if status and alive(search.folder / place(trial), status):
+            raise ValueError(
+                f"trial {trial.number} of {search.folder} still runs, in process {status.pid}; wait, or stop it"
+            )
         study.tell(trial.number, state=TrialState.FAIL)
         study.enqueue_trial(trial.params, user_attrs={"folder": place(trial)})
     return study
@@ -92,18 +97,19 @@ def run(search: Search, study: "Study") -> bool:
     settings, folder = given(trial.params), search.folder / place(trial)
     print(f"trial {trial.number}: {shlex.join(settings)}", flush=True)
     status, behind = follow(search, trial, folder, [*search.fixed, *settings])
-    values = [value for _, value in column(folder / "metrics.csv", search.metric)]
+    values = [value for _, value in column(folder, search.metric)]
     if behind or (status == 0 and values):
         study.tell(trial, None if behind else values[-1], TrialState.PRUNED if behind else TrialState.COMPLETE)
         print(f"trial {trial.number}: {search.metric} {values[-1]:.4g}{', stopped' if behind else ''}", flush=True)
         return True
     study.tell(trial, state=TrialState.FAIL)
-    log = folder / "train.log"
-    said = (log.read_text(errors="replace").strip().splitlines() or ["it printed nothing"])[-1]
+    record, log = read(folder), folder / "train.log"
+    printed = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it printed nothing"]
+    said = (record.error if record else None) or printed[-1].removeprefix("error: ")
     if status == 0:
         raise ValueError(f"{folder / 'metrics.csv'} has no values of {search.metric}; --metric must be a column of it")
-    if not (folder / "metrics.csv").is_file():
-        raise ValueError(f"trial {trial.number} could not begin ({said.removeprefix('error: ')}); see {log}")
+    if not parts(folder):
+        raise ValueError(f"trial {trial.number} could not begin ({said}); see {log}")
     print(f"trial {trial.number} failed ({said}); see {log}", flush=True)
     return False
 
@@ -111,7 +117,7 @@ def run(search: Search, study: "Study") -> bool:
 def follow(search: Search, trial: "Trial", folder: Path, overrides: list[str]) -> tuple[int, bool]:
     """Runs a trial to its end, or until it falls behind: exit code, and whether it did."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "isentropic.train", *overrides, JUDGED, f"hydra.run.dir='{folder}'"]
+    command = [sys.executable, "-m", "isentropic.train", *overrides, *EACH, f"hydra.run.dir='{folder}'"]
     with (folder / "train.log").open("a", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         seen, behind, running = -1.0, False, True
@@ -128,21 +134,13 @@ def follow(search: Search, trial: "Trial", folder: Path, overrides: list[str]) -
 
 def look(search: Search, trial: "Trial", folder: Path, seen: float) -> tuple[float, bool]:
     """Tells the study what is new since step `seen`: the last step, and whether the trial has fallen behind."""
-    for step, value in column(folder / "metrics.csv", search.metric):
+    for step, value in column(folder, search.metric):
         if step > seen:
             seen = step
             trial.report(value, int(step))
             if trial.should_prune():
                 return seen, True
     return seen, False
-
-
-def column(file: Path, metric: str) -> Iterator[tuple[float, float]]:
-    """Steps and values, of whole lines only: the file may be growing."""
-    lines = file.read_text(encoding="utf-8").rpartition("\n")[0].splitlines() if file.is_file() else []
-    for row in csv.DictReader(lines):
-        if row.get(metric) and row.get("step"):
-            yield float(row["step"]), float(row[metric])
 
 
 def wait(process: "subprocess.Popen[Any]", seconds: float) -> bool:

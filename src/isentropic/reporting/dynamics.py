@@ -1,8 +1,8 @@
 """A softmax policy small enough to be known exactly, under any algorithm: where entropy comes from, and where it goes.
 
 A table of logits answers a few problems with a few tokens each, one place after another. An answer is right if the
-tokens at the first places, which decide, are among a few good ones; at the others anything goes. Accuracy and entropy are
-exact, and an update moves each place's logits alone, so that first-order theory can be held against what happens.
+tokens at the first places, which decide, are among a few good ones; at the others anything goes. Accuracy and entropy
+are exact, and an update moves each place's logits alone, so first-order theory can be held against what happens.
 """
 
 from collections.abc import Sequence

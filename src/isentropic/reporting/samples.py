@@ -145,5 +145,7 @@ def notes(steps: dict[int, Step], told: dict[int, str], shown: list[Answer], los
     if left:
         found.append(f"Of these rollouts, {left} more answers are in the file alone, for the size of this page.")
     if lost:
-        found.append(f"{lost} line{'s' * (lost > 1)} of {NAME} could not be read and {'are' if lost > 1 else 'is'} left out.")
+        found.append(
+            f"{lost} line{'s' * (lost > 1)} of {NAME} could not be read and {'are' if lost > 1 else 'is'} left out."
+        )
     return found
