@@ -62,6 +62,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
+    from isentropic.logger.aliases import check as check_alias
     from isentropic.policy.compatibility import check_parts
     from isentropic.sampler.requests import check_model
 
@@ -72,9 +73,11 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
     data = build(cfg, "rollout", task=task, sampler=sampler)
     policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
-    loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
+    callbacks, loggers = list((build(cfg, "callbacks") or {}).values()), build(cfg, "logger") or {}
+    alias, loggers = loggers.pop("alias", None), list(loggers.values())
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     with bad_input():
+        check_alias(alias, loggers)
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)

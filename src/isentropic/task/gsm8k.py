@@ -25,6 +25,7 @@ class Gsm8k(Task):
 
     train: str | None  # a .jsonl, .json or .csv file with the columns question and answer; null reads the hub
     test: str | None
+    validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
     workers: int  # processes that verify answers
@@ -33,7 +34,7 @@ class Gsm8k(Task):
 
     def __post_init__(self) -> None:
         check_template(self.template)
-        train, test = ({problem.prompt for problem in problems} for problems in self.splits.values())
+        train, test = ({problem.prompt for problem in self.splits[split]} for split in ("train", "test"))
         shared = train & test
         if shared:
             raise ValueError(
@@ -42,7 +43,9 @@ class Gsm8k(Task):
         assert self.verifier
 
     def problems(self, split: Split) -> Sequence[Problem]:
-        """In the order of the file."""
+        """In the order of the file. Raises ValueError for a validation split that was not asked for."""
+        if split == "validation" and not self.validation:
+            raise ValueError("task.validation=0 holds no training problem out to validate on; 500 would do")
         return self.splits[split]
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
@@ -60,7 +63,13 @@ class Gsm8k(Task):
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
-        return {"train": self.read("train", self.train), "test": self.read("test", self.test)}
+        train, test = self.read("train", self.train), self.read("test", self.test)
+        if not 0 <= self.validation < len(train):
+            raise ValueError(
+                f"task.validation={self.validation} must lie between 0 and {len(train) - 1}, and leave some"
+            )
+        last = len(train) - self.validation
+        return {"train": train[:last], "validation": train[last:], "test": test}
 
     def read(self, split: Split, path: str | None) -> list[Problem]:
         source = f"task.{split}={path or HUB}"
