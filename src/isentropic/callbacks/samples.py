@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
+import re
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,10 @@ class Samples(Callback):
             raise ValueError(f"samples.groups={groups} and samples.every={every} must be at least 1")
         self.groups, self.every = groups, every
 
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            go_on(Path(trainer.default_root_dir) / "samples.jsonl", int(pl_module.rollouts))  # pyright: ignore[reportArgumentType]
+
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
@@ -46,6 +53,23 @@ class Samples(Callback):
             for row in range(len(seen.batch.group)):
                 line = {"step": step} | describe(row, seen.batch, told, tokenizer)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def go_on(file: Path, step: int) -> None:
+    """Lines of rollouts that come anew go to `samples.1.jsonl`, or the next that is free."""
+    if not file.exists():
+        return
+    unfinished = file.with_name("samples.jsonl.unfinished")
+    beyond = next(p for p in (file.with_name(f"samples.{i}.jsonl") for i in count(1)) if not p.exists())
+    with file.open(encoding="utf-8") as old, unfinished.open("w", encoding="utf-8") as kept:
+        for line in old:
+            known = re.match(r'\{"step": (\d+),', line)
+            if known and int(known[1]) <= step and line.endswith("\n"):
+                kept.write(line)
+            else:
+                with beyond.open("a", encoding="utf-8") as aside:
+                    aside.write(line)
+    os.replace(unfinished, file) if beyond.exists() else unfinished.unlink()
 
 
 def watched(module: Any) -> tuple[Seen, Algorithm]:

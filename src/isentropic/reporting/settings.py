@@ -16,6 +16,8 @@ NOT_ON_ONE_LINE = ("|", ">", "&", "*", "!", "[", "{", "?", "%", "@", "`", "- ")
 
 def flat(text: str) -> dict[str, Scalar]:
     """Dotted key → value, lists of scalars as their text. Raises ValueError for what is no YAML mapping."""
+    if not text.strip():
+        raise ValueError("no YAML mapping: it is empty")
     found = _by_line(text)
     return _by_parser(text) if found is None else found
 
@@ -83,7 +85,7 @@ def _line(line: str) -> tuple[int, bool, str, Scalar, bool] | None:
     match = LINE.fullmatch(line)
     if match is None:
         return None
-    indent, item, name, text = len(match[1]), bool(match[2]), match[3], match[4]
+    indent, item, name, text = len(match[1]), bool(match[2]), match[3] or "", match[4]
     if text in ("{}", "[]"):
         return indent, item, name, None if text == "{}" else text, False
     quoted = text[:1] in ("'", '"')
