@@ -11,7 +11,7 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-from isentropic.reporting import exports, texts
+from isentropic.reporting import exports, page, texts
 from isentropic.reporting.findings import Report, findings
 from isentropic.reporting.runs import Run, find
 from isentropic.reporting.words import cautions, summary
@@ -50,6 +50,7 @@ def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
     report = findings(runs, folders, command, asked.ignore, asked.against, figures)
     texts.write(report, out)
     exports.write(report, out)
+    page.write(report, out)
     return report, out
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from isentropic.build import leaves
@@ -68,7 +69,13 @@ def difference(folder: Path, now: DictConfig) -> str:
     """One sentence, or nothing where the settings are those that the folder's run had."""
     with read_write(now), open_dict(now):
         now.hydra.runtime.output_dir = str(folder)
-    ours, theirs = plain(resolved(now)), plain(load((folder / "config.yaml").read_text(encoding="utf-8")))
+    try:
+        before = load((folder / "config.yaml").read_text(encoding="utf-8"))
+    except yaml.YAMLError:
+        before = None
+    if not before:
+        return ""  # cut off as it was written, so that nothing was run yet
+    ours, theirs = plain(resolved(now)), plain(before)
     keys = [key for key in {**ours, **theirs} if ours.get(key, "absent") != theirs.get(key, "absent")]
     if not keys:
         return ""
@@ -79,8 +86,6 @@ def difference(folder: Path, now: DictConfig) -> str:
 
 def resolved(cfg: DictConfig) -> Any:
     """As config.yaml has it."""
-    from hydra.core.hydra_config import HydraConfig
-
     HydraConfig.instance().set_config(cfg)
     try:
         return load(OmegaConf.to_yaml(OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), resolve=True))

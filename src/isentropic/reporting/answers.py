@@ -6,34 +6,36 @@ Lines of `samples.jsonl` may be of any age; what an older one does not say is de
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 Answer = dict[str, Any]
 Number = float | None
-Values = list[Number] | Number  # of each token, one number for all of them, or not known
+Values = Sequence[Number] | Number  # of each token, one number for all of them, or not known
 
 QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected", "neutral")
 UNKNOWN = len(QUADRANTS)
 DIGITS = 4
+SMALLEST = 1e-5
 PIECE = re.compile(r"<[^<>\s]{1,20}>|.", re.DOTALL)  # tokens of a tokenizer of characters
 
 
 def of_line(line: dict[str, Any]) -> Answer:
     """Of a line of `samples.jsonl`; its lists must be as long as `logp`."""
-    count = len(line["logp"])
+    count, kept = len(line["logp"]), line.get("kept")
     credit, entropy = column(line, "advantages"), column(line, "entropy")
     estimate, weight = column(line, "estimate"), column(line, "weight")
     derived = estimate is None and credit is not None
     if derived:
         usual = commonest(credit or [])
-        estimate = None if usual is None else [usual] * count
+        estimate = None if usual is None else [usual for _ in line["logp"]]
         weight = None if usual is None else [ratio_of(value, usual) for value in credit or []]
     return {
         "step": line.get("step"),
         "group": str(line.get("group", "")),
         "prompt": str(line.get("prompt", "")),
         "completion": str(line.get("completion", "")),
-        "reward": line.get("reward"),
+        "reward": packed([line.get("reward")] if isinstance(line.get("reward"), int | float) else None),
         "correct": line.get("correct"),
         "truncated": bool(line.get("truncated")),
         "texts": pieces(line, count),
@@ -44,17 +46,34 @@ def of_line(line: dict[str, Any]) -> Answer:
         "credit": packed(credit),
         "quadrant": quadrants(estimate or [], line["logp"], entropy or []),
         "ratio": packed(column(line, "ratio")),
-        "limits": {name: packed(value) for name, value in (line.get("limits") or {}).items()},
-        "dropped": [place for place, kept in enumerate(line.get("kept") or []) if not kept],
-        "touched": line.get("touched"),
-        "clipped": line.get("clipped"),
+        "limits": {name: packed(value) for name, value in limits(line).items()},
+        "dropped": [place for place, kept in enumerate(kept if isinstance(kept, list) else []) if kept is False],
+        "touched": places(line, "touched"),
+        "clipped": places(line, "clipped"),
         "derived": derived,
     }
 
 
 def column(line: dict[str, Any], key: str) -> list[Number] | None:
+    """A number or null for each token; None for anything else."""
     values = line.get(key)
-    return values if isinstance(values, list) and len(values) == len(line["logp"]) else None
+    return values if isinstance(values, list) and numeric(values) and len(values) == len(line["logp"]) else None
+
+
+def numeric(values: Any) -> bool:
+    return isinstance(values, list) and all(value is None or isinstance(value, int | float) for value in values)
+
+
+def places(line: dict[str, Any], key: str) -> dict[str, list[int]] | None:
+    """By rule or side, the tokens it acted on."""
+    found = line.get(key)
+    return found if isinstance(found, dict) and all(isinstance(one, list) for one in found.values()) else None
+
+
+def limits(line: dict[str, Any]) -> dict[str, Any]:
+    given = line.get("limits")
+    ends: dict[str, Any] = given if isinstance(given, dict) else {}
+    return {name: value for name, value in ends.items() if isinstance(value, int | float) or numeric(value)}
 
 
 def surprisals(logp: Sequence[Number]) -> list[Number]:
@@ -63,14 +82,14 @@ def surprisals(logp: Sequence[Number]) -> list[Number]:
 
 def packed(values: Values) -> Values:
     """One number where all are equal, and no more digits than can be seen."""
-    if not isinstance(values, list):
+    if values is None or isinstance(values, int | float):
         return values
-    short = [None if value is None else shortened(value) for value in values]
+    short = [None if value is None or not isfinite(value) else shortened(value) for value in values]
     return short[0] if short and len(set(short)) == 1 else short
 
 
 def shortened(value: float) -> float:
-    return float(f"{round(value, DIGITS + 1):.{DIGITS}g}")
+    return float(f"{value:.{DIGITS}g}") if abs(value) >= SMALLEST else 0.0
 
 
 def commonest(values: Sequence[Number]) -> Number:

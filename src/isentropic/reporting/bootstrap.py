@@ -31,7 +31,7 @@ def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
     """Interquartile mean: a quarter, rounded down, is cut at each end; of up to 3 values it is their mean."""
     count = values.shape[axis]
     cut = int(0.25 * count)
-    return np.sort(values, axis=axis).take(range(cut, count - cut), axis=axis).mean(axis)
+    return np.asarray(np.sort(values, axis=axis).take(range(cut, count - cut), axis=axis).mean(axis))
 
 
 def intervals(values: np.ndarray) -> list[Estimate]:

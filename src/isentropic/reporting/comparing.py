@@ -8,10 +8,11 @@ import matplotlib
 import numpy as np
 
 from isentropic.reporting.bootstrap import FEW
+from isentropic.reporting.claims import Comparison
 from isentropic.reporting.drawing import SETTINGS, canvas, frame, plain, save, style
 from isentropic.reporting.figures import Picture
 from isentropic.reporting.groups import Group
-from isentropic.reporting.statistics import Comparison, Score, profile, title
+from isentropic.reporting.statistics import Score, profile, title
 
 
 def score_pictures(

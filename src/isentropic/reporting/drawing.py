@@ -1,11 +1,14 @@
 """How pictures of a report look: colours and dashes that the colour-blind and a grey printer tell apart."""
 
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from isentropic.reporting.curves import COLOURS, DASHES, MARKERS
@@ -59,6 +62,12 @@ def frame(axis: Any, title: str = "", across: str = "", up: str = "") -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
+def bundle(axis: Any, lines: Iterable[tuple[np.ndarray, np.ndarray]], colour: str, **looks: Any) -> None:
+    """Many thin lines as one, which draws much faster."""
+    axis.add_collection(LineCollection([np.column_stack(line) for line in lines], colors=colour, **looks))
+    axis.autoscale_view()
+
+
 def plain(label: str, width: int = 34) -> str:
     """As it is: matplotlib would read $ as mathematics and hide what begins with an underscore."""
     text = "\n".join(textwrap.wrap(label, width)) or " "
@@ -68,6 +77,9 @@ def plain(label: str, width: int = 34) -> str:
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     with matplotlib.rc_context(SETTINGS):
+        engine = figure.get_layout_engine()
+        assert engine is not None
+        engine.execute(figure)
+        figure.set_layout_engine("none")  # or every file would be laid out anew, which takes longer than drawing
         for kind in ("png", "svg"):
             figure.savefig(folder / f"{name}.{kind}", metadata={"Date": None} if kind == "svg" else None)
-            figure.set_layout_engine("none")  # it is laid out, and doing so takes longer than drawing

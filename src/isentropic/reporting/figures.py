@@ -10,9 +10,10 @@ import numpy as np
 
 from isentropic.reporting.compute import AXES
 from isentropic.reporting.curves import BAND
-from isentropic.reporting.drawing import PANELS, SETTINGS, canvas, frame, panels, plain, save, style
+from isentropic.reporting.drawing import PANELS, SETTINGS, bundle, canvas, frame, panels, plain, save, style
 from isentropic.reporting.groups import Group
 from isentropic.reporting.lines import Line, line, trace
+from isentropic.reporting.parallel import spread
 from isentropic.reporting.runs import Run
 
 TITLES = {
@@ -45,20 +46,38 @@ class Strays:
     traces: list[tuple[np.ndarray, np.ndarray]]
 
 
+@dataclass(frozen=True)
+class Task:
+    """A picture to draw."""
+
+    metric: str
+    axis: str
+    lines: list[Line | None]
+    strays: list[Strays]
+    targets: list[float]
+    folder: Path
+
+
 def curve_pictures(groups: Sequence[Group], included: set[Path], folder: Path) -> list[Picture]:
     """`included`: folders of the runs in the statistics; the others are drawn thin and grey, up to their end."""
     runs = [run for group in groups for run in group.runs]
     evaluations = sorted({name for run in runs for name in run.scores})
-    pictures: list[Picture] = []
+    tasks: list[Task] = []
     for metric in (*evaluations, *(name for name in TITLES if any(name in run.metrics for run in runs))):
-        for axis in AXES if metric in EVERY_AXIS or metric in evaluations else ("rollouts",):
+        for axis in _axes(metric, len(groups)):
             kept = [[run for run in group.runs if run.folder in included] for group in groups]
             lines = [line(group, some, metric, axis) for group, some in zip(groups, kept, strict=True)]
             strays = [_strays(group, included, metric, axis) for group in groups]
             if any(lines) or any(one.traces for one in strays):
-                with matplotlib.rc_context(SETTINGS):
-                    pictures.append(_draw(metric, axis, lines, strays, folder, runs))
-    return pictures
+                targets = steady_targets(runs) if metric == "entropy/mean" else []
+                tasks.append(Task(metric, axis, lines, strays, targets, folder))
+    return spread(_draw, tasks, chunk=1 if len(groups) > PANELS else len(tasks) or 1)
+
+
+def _axes(metric: str, groups: int) -> list[str]:
+    """Panels take long to draw, so there only evaluations come over every axis; report.html has them all."""
+    every = metric.startswith("eval/") or (metric in EVERY_AXIS and groups <= PANELS)
+    return list(AXES) if every else ["rollouts"]
 
 
 def _strays(group: Group, included: set[Path], metric: str, axis: str) -> Strays:
@@ -66,12 +85,16 @@ def _strays(group: Group, included: set[Path], metric: str, axis: str) -> Strays
     return Strays(group, [found for run in out if (found := trace(run, metric, axis)) is not None])
 
 
-def _draw(
-    metric: str, axis: str, lines: list[Line | None], strays: list[Strays], folder: Path, runs: list[Run]
+def _draw(task: Task) -> Picture:
+    with matplotlib.rc_context(SETTINGS):
+        return _drawn(**vars(task))
+
+
+def _drawn(
+    metric: str, axis: str, lines: list[Line | None], strays: list[Strays], targets: list[float], folder: Path
 ) -> Picture:
     shown = [i for i in range(len(lines)) if lines[i] or strays[i].traces]
     title, across = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"), AXES[axis]
-    targets = _targets(runs) if metric == "entropy/mean" else []
     together = len(shown) <= PANELS
     figure = canvas(8, 4) if together else canvas(10, 2.1 * -(-len(shown) // (4 if len(shown) > 9 else 3)) + 0.6)
     frames = panels(figure, 1 if together else len(shown))
@@ -81,13 +104,16 @@ def _draw(
             _others(here, [lines[i] for i in shown if i != index])
         _group(here, index, lines[index], strays[index], metric)
     for here, index in zip(frames, shown, strict=False):
-        frame(here, title if together else plain(strays[index].group.label, 30), across, "")
+        frame(here, title if together else plain(strays[index].group.label, 30), across if together else "")
         _bands(here, targets)
         here.set_ylim(bottom=min(0, here.get_ylim()[0]) if metric == "rollout/reward" else 0)
+    if not together:
+        frames[0].locator_params(nbins=4)  # shared by all
     if together:
         frames[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     else:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        figure.supxlabel(across, fontsize=9)
     name = f"{metric.replace('/', '_').replace('@', '_at_')}_{axis}"
     save(figure, folder, name)
     return Picture(
@@ -100,8 +126,8 @@ def _group(axis: Any, index: int, drawn: Line | None, strays: Strays, metric: st
     if drawn is not None:
         label = f"{plain(drawn.group.label)} (n = {drawn.count})"
         marked = marker if metric.startswith("eval/") and len(drawn.place) <= 20 else None
-        for place, value in drawn.seeds if drawn.count > 1 else []:
-            axis.plot(place, value, color=colour, alpha=0.35, linewidth=0.7)
+        if drawn.count > 1:
+            bundle(axis, drawn.seeds, colour, alpha=0.35, linewidths=0.7)
         axis.fill_between(drawn.place, drawn.low, drawn.high, color=colour, alpha=0.18, linewidth=0)
         axis.plot(
             drawn.place, drawn.point, color=colour, linestyle=dash, marker=marked, markersize=4, label=label, zorder=3
@@ -113,12 +139,10 @@ def _group(axis: Any, index: int, drawn: Line | None, strays: Strays, metric: st
 
 
 def _others(axis: Any, lines: list[Line | None]) -> None:
-    for other in lines:
-        if other is not None:
-            axis.plot(other.place, other.point, color="0.8", linewidth=0.7, zorder=1)
+    bundle(axis, [(o.place, o.point) for o in lines if o is not None], "0.8", linewidths=0.7, zorder=1)
 
 
-def _targets(runs: list[Run]) -> list[float]:
+def steady_targets(runs: list[Run]) -> list[float]:
     """Those that stay; at most three, as more bands cover the curves."""
     logged = (run.metrics["control/target"].values for run in runs if "control/target" in run.metrics)
     found = sorted({round(float(values[-1]), 6) for values in logged if np.ptp(values) < 1e-6 and values[-1] > 0})

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from isentropic.reporting.claims import Comparison, comparisons
 from isentropic.reporting.comparing import score_pictures
 from isentropic.reporting.drawing import STYLES
 from isentropic.reporting.figures import Picture, curve_pictures
 from isentropic.reporting.groups import Group, group
 from isentropic.reporting.odd import Odd, complete, odd, twice
 from isentropic.reporting.runs import Run
-from isentropic.reporting.statistics import Comparison, Score, comparisons, measured, scores
+from isentropic.reporting.statistics import Score, measured, scores
 from isentropic.reporting.verdict import Verdict, judge
 
 BASELINE = "grpo"
@@ -47,7 +48,8 @@ def findings(
     included = {run.folder for run in runs if complete(run) and run.folder not in repeated}
     found = scores(grouping.groups, lambda run: run.folder in included)
     shown = _shown(grouping.groups, reference, found)
-    compared = comparisons([score for score in found if score.group in shown], reference)
+    places = {id(one) for one in shown}
+    compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
     pictures = score_pictures(shown, found, compared, figures) + curve_pictures(shown, included, figures)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",

@@ -50,7 +50,7 @@ def group(runs: Sequence[Run], ignore: Iterable[str] = ()) -> Grouping:
             raise ValueError(f"--ignore {name}: no run has such a key; config.yaml of a run lists them")
     homes = [_homes(run) for run in known]
     columns = {key: _column(key, known, homes) for key in keys if not NO_SETTINGS.fullmatch(key)}
-    varied = {k: c for k, c in columns.items() if len(set(c)) > 1 and not any(_under(k, i) for i in ignored)}
+    varied = {k: c for k, c in columns.items() if _differ(c) and not any(_under(k, i) for i in ignored)}
     seeds = _seeds(varied)
     settings = {key: column for key, column in varied.items() if key not in seeds}
     notes: list[str] = []
@@ -93,6 +93,12 @@ def _grouped(runs: Sequence[Run], settings: dict[str, list[Scalar]], seeds: list
 def _column(key: str, runs: Sequence[Run], homes: list[tuple[str, ...]]) -> list[Scalar]:
     """Paths without the folders that are the machine's or the run's, so that copies of a project compare."""
     return [_placeless(run.config.get(key, ABSENT), home) for run, home in zip(runs, homes, strict=True)]
+
+
+def _differ(column: list[Scalar]) -> bool:
+    """In Python, True is 1."""
+    first = column[0]
+    return any(value != first or (value is True) != (first is True) for value in column)
 
 
 def _placeless(value: Scalar, home: tuple[str, ...]) -> Scalar:

@@ -52,5 +52,5 @@ def policy(scripts: list[str]) -> str:
 
 def data(value: Any) -> Markup:
     """JSON that cannot end the element it stands in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))

@@ -71,7 +71,7 @@ def _enough(candidates: dict[str, list[str]], taken: Sequence[object]) -> dict[s
             break
         found[best] = column
         so_far = list(zip(so_far, column, strict=True))
-    return found
+    return {key: found[key] for key in candidates if key in found}
 
 
 def _split(so_far: Sequence[object], column: Sequence[str]) -> int:

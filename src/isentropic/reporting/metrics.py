@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ KEPT = re.compile(
     r"|policy/(loss|grad_norm|skipped|empty)|sampler/(logp_gap|canary_gap|masked)"
     r"|throughput/(tokens|seconds|step_seconds|tokens_per_second)"
 )
+KNOWN: dict[str, bool] = {}  # names that were matched before
 # Of the others, NaN is a mean over nothing.
 NEVER_NAN = re.compile(r"eval/.+|entropy/mean|rollout/(reward|length)|policy/(loss|grad_norm)")
 
@@ -88,12 +89,13 @@ def _fast(body: str, width: int) -> np.ndarray | None:
     rows = body.count("\n")
     if body.count(",") != rows * (width - 1):
         return None
-    full = "," + body.replace("\n", ",\n,")
-    full = full.replace(",,", f",{EMPTY},").replace(",,", f",{EMPTY},").replace("\n", "")
+    full = f",{body}".replace("\n", ",\n,")
+    if ",," in full:
+        full = full.replace(",,", f",{EMPTY},").replace(",,", f",{EMPTY},")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of text that is no number, which the size tells
         try:
-            cells = np.fromstring(full.replace(",,", ",").strip(","), sep=",")
+            cells = np.fromstring(full.replace(",\n,", ",").strip(","), sep=",")
         except ValueError:
             return None
     return cells.reshape(rows, width) if cells.size == rows * width else None
@@ -127,28 +129,42 @@ def _aligned(table: tuple[list[str], np.ndarray], names: list[str]) -> np.ndarra
 
 
 def _series(names: list[str], cells: np.ndarray, remarks: list[str]) -> Log:
+    wanted = {i: RENAMED.get(name, name) for i, name in enumerate(names) if _kept(name, names)}
+    columns = cells[:, list(wanted)].T.copy()
     steps = cells[:, names.index("step")]
+    there = (columns != EMPTY) & (steps != EMPTY) & np.isfinite(steps)
+    finite = np.isfinite(columns)
     metrics: dict[str, Series] = {}
     broken: dict[str, int] = {}
-    shared: dict[bytes, np.ndarray] = {}
-    for column, logged in enumerate(names):
-        name = RENAMED.get(logged, logged)
-        if not KEPT.fullmatch(name) or (name != logged and name in names):
-            continue
-        there = (cells[:, column] != EMPTY) & (steps != EMPTY) & np.isfinite(steps)
-        rows = _last_of_each(steps, there)
-        values = cells[rows, column]
-        finite = np.isfinite(values)
-        if not finite.all():
+    rows_of: dict[bytes, np.ndarray] = {}
+    places: dict[bytes, np.ndarray] = {}
+    for name, column, logged, sound in zip(wanted.values(), columns, there, finite, strict=True):
+        rows = _remembered(rows_of, logged, lambda which=logged: _last_of_each(steps, which))
+        if not sound.all() and not (fine := sound[rows]).all():
             if NEVER_NAN.fullmatch(name):
-                broken[name] = int(steps[rows][~finite][0])
-            rows, values = rows[finite], values[finite]
+                broken[name] = int(steps[rows][~fine][0])
+            rows = rows[fine]
         if len(rows):
-            places = shared.setdefault(rows.tobytes(), steps[rows].astype(np.int64))
-            metrics[name] = Series(places, values)
+            along = _remembered(places, rows, lambda which=rows: steps[which].astype(np.int64))
+            metrics[name] = Series(along, column[rows])
     if not metrics and not broken:
         remarks.append("no metrics were logged yet")
     return Log(metrics, broken, remarks)
+
+
+def _kept(name: str, names: list[str]) -> bool:
+    known = RENAMED.get(name, name)
+    if known not in KNOWN:
+        KNOWN[known] = KEPT.fullmatch(known) is not None
+    return KNOWN[known] and (known == name or known not in names)
+
+
+def _remembered(found: dict[bytes, np.ndarray], key: np.ndarray, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Metrics logged together have the same rows."""
+    text = key.tobytes()
+    if text not in found:
+        found[text] = make()
+    return found[text]
 
 
 def _last_of_each(steps: np.ndarray, there: np.ndarray) -> np.ndarray:

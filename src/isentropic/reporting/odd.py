@@ -48,10 +48,14 @@ def twice(groups: Sequence[Group]) -> dict[object, str]:
             if run.seed is None:
                 continue
             other = best.get(run.seed)
-            if other is None or (complete(run), run.rollouts) > (complete(other), other.rollouts):
+            if other is None or _worth(run) > _worth(other):
                 best[run.seed] = run
         repeated |= {r.folder: best[r.seed].folder.name for r in group.runs if best.get(r.seed, r) is not r}
     return repeated
+
+
+def _worth(run: Run) -> tuple[bool, bool, int]:
+    return complete(run), run.status == "done", run.rollouts
 
 
 def _status(run: Run) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,12 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from isentropic.reporting.metrics import Series, parts, read
+from isentropic.reporting.parallel import spread
 from isentropic.reporting.settings import Scalar, flat, items
 
 MARKS = {"status.json", "config_sources.txt", "metrics.csv"}  # any of them makes a folder a run's
@@ -58,16 +60,16 @@ def find(folders: Sequence[Path | str], label: str = "") -> list[Run]:
 
     Raises ValueError for a folder that is not there, and where there is no run in any.
     """
-    found: dict[Path, Run] = {}
+    found: dict[Path, tuple[Path, set[str]]] = {}
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise ValueError(f"there is no folder {folder}; give that of a run or of a sweep")
         for path, names in run_folders(folder):
-            found.setdefault(path.resolve(), load(path, names, label))
+            found.setdefault(path.resolve(), (path, names))
     if not found:
         listed = ", ".join(map(str, folders)) or "no folder"
         raise ValueError(f"no run in {listed}; a run's folder holds metrics.csv (logger=csv) and config.yaml")
-    return list(found.values())
+    return spread(partial(load, label=label), list(found.values()), chunk=250)
 
 
 def run_folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
@@ -80,7 +82,9 @@ def run_folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
         inner[:] = sorted(set(inner) - INNER)
 
 
-def load(folder: Path, names: set[str], label: str) -> Run:
+def load(place: tuple[Path, set[str]], label: str) -> Run:
+    """Of a run's folder and the names of its files."""
+    folder, names = place
     log = read(parts(folder, names))
     remarks = list(log.remarks)
     if not {"metrics.csv"} & names:

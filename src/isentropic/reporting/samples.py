@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isentropic.reporting.answers import Answer, commonest, of_line
+from isentropic.reporting.answers import Answer, column, commonest, numeric, of_line, places
 
 NAME = "samples.jsonl"
 STEPS = 6  # of a run, at most
@@ -81,18 +81,19 @@ def parse(raw: bytes) -> dict[str, Any] | None:
         line = json.loads(raw)
     except ValueError:
         return None
-    fits = isinstance(line, dict) and isinstance(line.get("logp"), list)
+    fits = isinstance(line, dict) and numeric(line.get("logp"))
     return line if fits and isinstance(line.get("step", 0), int) else None
 
 
 def acted(line: dict[str, Any]) -> int:
     """Tokens that a rule or a limit acted on."""
-    if "touched" in line:
-        places = {place for kind in ("touched", "clipped") for found in line[kind].values() for place in found}
-        return len(places)
-    kept, credit = line.get("kept") or [], line.get("advantages") or []
+    found = [places(line, kind) for kind in ("touched", "clipped")]
+    if found[0] is not None:
+        return len({place for one in found if one for tokens in one.values() for place in tokens})
+    kept, credit = line.get("kept"), column(line, "advantages") or []
     usual = commonest(credit)
-    return kept.count(False) + (0 if usual is None else sum(value != usual for value in credit))
+    dropped = kept.count(False) if isinstance(kept, list) else 0
+    return dropped + (0 if usual is None else sum(value != usual for value in credit))
 
 
 def reasons_of(steps: dict[int, Step]) -> dict[int, str]:
@@ -143,9 +144,7 @@ def notes(steps: dict[int, Step], told: dict[int, str], shown: list[Answer], los
         found.append(f"Of {len(steps)} rollouts in {NAME}, {len(told)} are on this page: {chosen}.")
     left = sum(len(steps[step].offsets) for step in told) - len(shown)
     if left:
-        found.append(f"Of these rollouts, {left} more answers are in the file alone, for the size of this page.")
+        found.append(f"Of these rollouts, {left} more answers are in the file alone.")
     if lost:
-        found.append(
-            f"{lost} line{'s' * (lost > 1)} of {NAME} could not be read and {'are' if lost > 1 else 'is'} left out."
-        )
+        found.append(f"{'1 line' if lost == 1 else f'{lost} lines'} of {NAME} left out, which could not be read.")
     return found

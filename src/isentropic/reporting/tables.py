@@ -48,6 +48,7 @@ def differences(report: Report) -> Table:
             pair.theirs.label,
             f"{pair.difference.size}{' pairs' if pair.paired else ''}",
             _signed(pair.difference),
+            pair.chance,
             _plain(pair.probability, 2),
             pair.verdict,
         ]
@@ -55,9 +56,11 @@ def differences(report: Report) -> Table:
     ]
     note = (
         "Difference of the interquartile means, seeds paired where both groups have them; and the probability that a"
-        " run of the one beats a run of the other, unpaired. Open: the interval of the difference holds 0."
+        " run of the one beats a run of the other, unpaired. p: Welch's test, or the t-test of pairs, after Holm's"
+        " correction. Open: the interval of the difference holds 0. Suggests: it does not, but there are fewer than 5"
+        " seeds or p is above 0.05."
     )
-    head = ["score", "group", "against", "seeds", "difference", "probability of improvement", "verdict"]
+    head = ["score", "group", "against", "seeds", "difference", "p", "probability of improvement", "verdict"]
     return _cut("differences", "Differences", note, head, rows)
 
 

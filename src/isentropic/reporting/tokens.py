@@ -67,4 +67,7 @@ def load(page: Path) -> list[Sheet]:
     if found is None:
         raise ValueError(f"{page} is there and no page of tokens; give a new name, or that of such a page")
     sheets = json.loads(found[1])["sheets"]
-    return [Sheet(**{**sheet, "reasons": {int(k): v for k, v in sheet["reasons"].items()}}) for sheet in sheets]
+    return [
+        Sheet(one["name"], one["answers"], {int(step): why for step, why in one["reasons"].items()}, one["notes"])
+        for one in sheets
+    ]

@@ -1,12 +1,20 @@
 """A report in sentences: what differs, and what cannot be claimed."""
 
-from collections import Counter
-
+from isentropic.reporting.bootstrap import FEW
+from isentropic.reporting.claims import ENOUGH, Comparison
 from isentropic.reporting.findings import Report
 from isentropic.reporting.groups import Group
-from isentropic.reporting.statistics import Score, seeds_caution, title
+from isentropic.reporting.statistics import Score, title
 
 LONGEST = 12  # sentences of one kind
+SAID = {
+    "higher": "is higher than that of {}",
+    "lower": "is lower than that of {}",
+    "suggests higher": "looks higher than that of {}, which is suggested, not shown",
+    "suggests lower": "looks lower than that of {}, which is suggested, not shown",
+    "open": "cannot be told apart from that of {}",
+}
+JUDGED_BY = ("task", "evaluation", "rollout.judging")  # settings that change what a score means
 
 
 def summary(report: Report) -> list[str]:
@@ -51,7 +59,22 @@ def _level(score: Score) -> str:
 
 
 def _differences(report: Report) -> list[str]:
-    return [pair.sentence for pair in report.comparisons if pair.verdict not in ("open", "too few")]
+    told = [pair for pair in report.comparisons if pair.verdict not in ("open", "too few")]
+    return _listed([pair for pair in told if pair.verdict in ("higher", "lower")]) + _listed(
+        [pair for pair in told if pair.verdict.startswith("suggests")]
+    )
+
+
+def _listed(pairs: list[Comparison]) -> list[str]:
+    """One sentence for all that fared alike against the same group."""
+    found: dict[tuple[str, str, str], list[Comparison]] = {}
+    for pair in pairs:
+        found.setdefault((pair.metric, pair.theirs.label, pair.verdict), []).append(pair)
+    sentences: list[str] = []
+    for (metric, theirs, verdict), ones in found.items():
+        groups = "; ".join(f"{pair.ours.label} ({pair.change})" for pair in ones)
+        sentences.append(f"{_capital(title(metric))} {SAID[verdict].format(theirs)}: {groups}.")
+    return sentences
 
 
 def _entropies(report: Report) -> list[str]:
@@ -78,18 +101,28 @@ def _entropy(report: Report, group: Group) -> str:
 
 
 def _seeds(report: Report) -> list[str]:
-    counts = Counter({group.label: 0 for group in report.groups})
-    for group in report.groups:
-        counts[group.label] += sum(run.folder in report.included for run in group.runs)
-    return [seeds_caution(report.groups, dict(counts))]
+    """How many there are, and whether that is enough."""
+    counts = [sum(run.folder in report.included for run in group.runs) for group in report.groups]
+    fewest, most = min(counts), max(counts)
+    span = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    text = f"{len(counts)} group{'s' if len(counts) != 1 else ''} with {span} seed{'s' if most != 1 else ''} each"
+    if fewest < FEW:
+        return [f"{text}: fewer than {FEW} seeds have no interval, and nothing can be claimed of them."]
+    if fewest < ENOUGH:
+        return [f"{text}: with fewer than {ENOUGH} a difference is suggested at most, and intervals are too narrow."]
+    return [f"{text}: enough for a claim, but intervals of few seeds are somewhat too narrow."]
 
 
 def _open(report: Report) -> list[str]:
-    pairs = [pair.sentence for pair in report.comparisons if pair.verdict == "open"]
-    few = sum(pair.verdict == "too few" for pair in report.comparisons)
-    if few:
-        pairs.append(f"{few} difference{'s are' if few > 1 else ' is'} of too few seeds, and only stands in the table.")
-    return pairs[:LONGEST]
+    sentences = _listed([pair for pair in report.comparisons if pair.verdict == "open"])
+    if few := sum(pair.verdict == "too few" for pair in report.comparisons):
+        sentences.append(f"{few} difference{'s are' if few > 1 else ' is'} of too few seeds: see the table.")
+    if any(pair.verdict.startswith("suggests") and pair.difference.size >= ENOUGH for pair in report.comparisons):
+        sentences.append(
+            "What is only suggested in spite of enough seeds could be chance among so many comparisons (p above 0.05"
+            " after Holm's correction)."
+        )
+    return sentences
 
 
 def _left_out(report: Report) -> list[str]:
@@ -106,12 +139,7 @@ def _left_out(report: Report) -> list[str]:
 
 
 def _many(report: Report) -> list[str]:
-    looked = sum(pair.verdict != "too few" for pair in report.comparisons)
     sentences: list[str] = []
-    if looked >= 5:
-        sentences.append(
-            f"{looked} differences were looked at; of so many, about {looked / 20:.1f} exclude 0 by chance alone."
-        )
     if len(report.shown) < len(report.groups):
         sentences.append(
             f"Pictures and comparisons show {len(report.shown)} of {len(report.groups)} groups, those that score"
@@ -127,6 +155,18 @@ def _unlike(report: Report) -> list[str]:
     if len(lengths) > 1:
         sentences.append(
             f"Runs learnt from {lengths[0]} to {lengths[-1]} rollouts: their final scores are not of equal effort."
+        )
+    apart = [key for key in report.settings if key.startswith(JUDGED_BY)]
+    if apart:
+        sentences.append(
+            f"Groups differ in how they are judged ({', '.join(apart[:3])}{' and others' if len(apart) > 3 else ''}):"
+            " their scores are not of the same problems."
+        )
+    unknown = sum(not run.config for run in report.runs)
+    if unknown:
+        sentences.append(
+            f"{unknown} run{'s have' if unknown > 1 else ' has'} no config.yaml: whether task and model are those of"
+            " the others is unknown, and each is a group of its own."
         )
     for metric in dict.fromkeys(score.metric for score in report.scores):
         without = sum(metric not in run.metrics for run in kept)
