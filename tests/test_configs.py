@@ -9,13 +9,8 @@ from isentropic.compose import check_jobs, loader_of
 CONFIGS = Path(__file__).parents[1] / "configs"
 # Parts stand next to GRPO's, as a recipe may set what another part does not have; sets are of one task.
 FIRST = {"algorithm/": "algorithm=grpo", "task/set": "task=math"}
-LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "task/set"  # parts that stand together
-    "algorithm/credit",
-    "algorithm/penalty",
-    "rollout/curation",
-    "evaluation",
-    "task/set",
-)  # parts that stand side by side
+# Parts that stand side by side.
+LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "task/set"
 
 
 def options() -> list[str]:

@@ -8,6 +8,7 @@ from isentropic.task.math import Math, ProblemSet
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 SETTINGS = {
+    "longest": None,
     "validation": 0,
     "template": "{question}\nBox it.",
     "marker": "Answer:",
@@ -69,6 +70,8 @@ def test_a_training_question_comes_once_and_never_from_a_test_set(file):
     made = task({"train": train}, {"test": test}, validation=1)
     assert [p.reference for p in made.problems("train")] == ["1"]
     assert [p.reference for p in made.problems("validation")] == ["3"]
+    made = task({"train": train}, {"test": test}, longest=2)
+    assert [p.reference for p in made.problems("train")] == ["3"]
     with pytest.raises(ValueError, match=r"task\.validation=2 must be at least 0 and leave some of the 2 training"):
         task({"train": train}, {"test": test}, validation=2)
     with pytest.raises(ValueError, match=r"task\.validation=0 holds no training problem out"):

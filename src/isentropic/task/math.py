@@ -59,6 +59,7 @@ class Math(Task):
 
     train: dict[str, ProblemSet]
     test: dict[str, ProblemSet]
+    longest: int | None  # characters of a training question, beyond which it is left out; null takes all
     validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
@@ -95,13 +96,13 @@ class Math(Task):
         tested = {signless(question) for question, _ in test}
         fresh: dict[str, str] = {}
         for question, answer in pairs_of("train", self.train):
-            if signless(question) not in tested:
+            if signless(question) not in tested and len(question) <= (self.longest or len(question)):
                 fresh.setdefault(question, answer)
         train = [Problem(fill(self.template, question), answer) for question, answer in fresh.items()]
         if not 0 <= self.validation < len(train):
             raise ValueError(
                 f"task.validation={self.validation} must be at least 0 and leave some of the {len(train)} training "
-                "problems that are in no test set"
+                f"problems that are in no test set and within task.longest={self.longest}"
             )
         last = len(train) - self.validation
         judged = [Problem(fill(self.template, question), answer) for question, answer in test]
