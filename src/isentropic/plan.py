@@ -32,7 +32,7 @@ ENGINE = (
 
 @main("plan")
 def plan(cfg: DictConfig) -> None:
-    """Prints the plan and writes plan.json into the run's folder; with table=docs/plan.md it renews that page instead."""
+    """Prints the plan and writes plan.json into the run's folder, or with table=docs/plan.md renews that page."""
     from isentropic.planning.plan import summary, text
 
     if cfg.table is not None:

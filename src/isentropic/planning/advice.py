@@ -92,11 +92,11 @@ def name_of_largest(items: dict[str, float]) -> str:
 def engine_advice(model: Architecture, work: Workload, card: Card, held: Memory) -> Iterator[str]:
     if work.engine is None:
         return
-    needed = work.lengths.prompt + max(work.longest, work.judged_longest)
-    if needed > work.engine.context:
+    longest = max(work.longest, work.judged_longest)
+    if longest >= work.engine.context:
         yield (
-            f"sampler.max_model_len={work.engine.context} is less than a prompt of {work.lengths.prompt} tokens and "
-            f"the longest answer together; raise it to {needed}"
+            f"sampler.max_model_len={work.engine.context} leaves no prompt before the longest answer, of {longest} "
+            "tokens; raise it"
         )
     if work.engine.context > model.context:
         yield (

@@ -68,7 +68,7 @@ def passing(model: Architecture, work: Workload, parts: list[list[int]], trainin
     answers = max(sum(part) - len(part) * work.lengths.prompt for part in parts)
     per_logit = (TRAINING_WITH_ENTROPY if work.entropy_gradient else TRAINING) if training else READING
     layer, stream = activations(model, work), stream_size(work)
-    items = {"logits of a chunk": per_logit * model.vocabulary * min(work.chunk, answers)}
+    items: Items = {"logits of a chunk": per_logit * model.vocabulary * min(work.chunk, answers)}
     items["states before the head"] = model.hidden * (tokens * (2 * stream + FP32) + answers * (stream + work.size))
     if not training:
         items["activations"] = tokens * layer  # of one layer

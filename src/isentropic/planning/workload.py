@@ -1,6 +1,6 @@
 """What a config asks of each rank."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -77,6 +77,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
     sharded = isinstance(strategy, dict) and str(strategy.get("_target_")).endswith("ModelParallelStrategy")
     updates = rollout["size"] // optimization["mini_batch"]
     rounds = min(rollout["max_tries"], ceil(1 / lengths.kept)) if "informative" in rollout["curation"] else 1
+    answering = engine(settings["sampler"])
     judged = ceil(judging["problems"] / ranks) * judging["count"]
     return Workload(
         ranks=ranks,
@@ -96,13 +97,18 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         reference=policy["reference"] is not None,
         rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
         entropy_gradient=any(penalty.needs_entropy for penalty in algorithm.penalty.values()),
-        engine=engine(settings["sampler"]),
+        engine=answering,
         judged=judged,
         judged_longest=judging["decoding"]["max_tokens"],
         evaluations=2 + (rollout["steps"] - 1) // trainer["val_check_interval"],
         verifiers=settings["task"].get("workers", 1),
-        lengths=lengths,
+        lengths=within(lengths, answering, rollout["decoding"]["max_tokens"]),
     )
+
+
+def within(lengths: Lengths, engine: Engine | None, longest: int) -> Lengths:
+    """Prompts are no longer than the engine's context leaves."""
+    return lengths if engine is None else replace(lengths, prompt=max(1, min(lengths.prompt, engine.context - longest)))
 
 
 def engine(sampler: dict[str, Any]) -> Engine | None:
