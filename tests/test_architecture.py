@@ -50,8 +50,8 @@ ACROSS = {
     "assets/test_base_model.py": "the base model that ships with the package",
 }
 
-# The process group is the concern of tensors.py; an engine that shares it must know it too.
-COLLECTIVES = {"tensors.py", "sampler/vllm.py", "sampler/process.py"}
+# The process group is the concern of tensors.py; an engine that shares it must know it, and who tries it before a run.
+COLLECTIVES = {"tensors.py", "sampler/vllm.py", "sampler/process.py", "launching/meeting.py", "launching/trials.py"}
 SHARDING = re.compile(r"torch\.distributed\.(fsdp|tensor|device_mesh|checkpoint)\b")
 
 

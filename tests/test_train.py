@@ -112,11 +112,12 @@ def test_a_run_leaves_what_it_is_documented_to_leave(quickstart):
 
 
 def test_loggers_beside_the_folder_are_told_the_settings_and_count_in_rollouts(inside):
-    folder = inside(train, "logger=tensorboard", "rollout.steps=2")
+    folder = inside(train, "logger=many", "logger.alias=verl", "rollout.steps=2")
+    assert list(rows(folder)) == [1, 2] and list(rows(folder, "eval/avg@8")) == [0, 2], "not our names in metrics.csv"
     assert yaml.safe_load((folder / "tensorboard" / "hparams.yaml").read_text())["rollout"]["steps"] == 2
     events = EventAccumulator(str(folder / "tensorboard")).Reload()
-    assert [event.step for event in events.Scalars("entropy/mean")] == [1, 2]
-    assert [event.step for event in events.Scalars("eval/avg@8")] == [0, 2]
+    assert [event.step for event in events.Scalars("actor/entropy")] == [1, 2]
+    assert [event.step for event in events.Scalars("val-core/countdown/acc/mean@8")] == [0, 2]
     assert "hp_metric" not in events.Tags()["scalars"]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 GRID = Path(__file__).parents[2] / "configs/experiment/countdown_grid"
-RATES = {"1e-4": None, "2e-4": "high"}  # the file under lr/ that says so; the quickstart has the first
+RATES = {1e-4: None, 2e-4: "high"}  # the file under lr/ that says so; the quickstart has the first
 KNOBS = {  # of each method, relative to `algorithm`; the first value is the paper's, or what stands in for it
     "grpo": ("clipping.low", (0.2, 0.1)),
     "dapo": ("clipping.high", (0.28, 0.4)),
@@ -47,7 +47,7 @@ def run(folder: Path, jobs: int, extra: list[str]) -> None:
     sweeps = []
     for method, (knob, values) in KNOBS.items():
         own = [f"algorithm.{key}={value}" for key, value in WITH.get(method, {}).items()]
-        grid = [f"algorithm.{knob}={','.join(map(str, values))}", f"policy.optimization.lr={','.join(RATES)}"]
+        grid = [f"algorithm.{knob}={','.join(map(str, values))}", f"policy.optimization.lr={','.join(map(str, RATES))}"]
         command = [sys.executable, *common, f"algorithm={method}", *own, *grid, f"hydra.sweep.dir={folder / method}"]
         folder.mkdir(parents=True, exist_ok=True)
         sweeps.append(subprocess.Popen(command, stdout=(folder / f"{method}.log").open("w"), stderr=subprocess.STDOUT))
@@ -64,12 +64,12 @@ def choose(folder: Path) -> None:
             with path.open() as file:
                 last = [row for row in csv.DictReader(file) if row.get("eval/avg@8")][-1]
             settings = dict(line[2:].split("=", 1) for line in overrides(path.parent) if "=" in line)
-            rate, value = settings["policy.optimization.lr"], float(settings[f"algorithm.{knob}"])
+            rate, value = (float(settings[key]) for key in ("policy.optimization.lr", f"algorithm.{knob}"))
             tried.append((float(last["eval/avg@8"]), float(last["eval/pass@16"]), rate, value))
         best = max(tried, key=lambda run: run[0] + run[1])
         for accuracy, diversity, rate, value in tried:
             mark = "**" if (accuracy, diversity, rate, value) == best else ""
-            print(f"| {mark}{method}{mark} | {rate} | {knob} {value} | {accuracy:.3f} | {diversity:.3f} |")
+            print(f"| {mark}{method}{mark} | {rate:g} | {knob} {value} | {accuracy:.3f} | {diversity:.3f} |")
         write(method, RATES[best[2]], {**{knob: best[3]}, **WITH.get(method, {})})
 
 

@@ -7,35 +7,40 @@
 
 Before Hydra makes the run's folder, the whole config of every job is composed and checked (`build.check`). BadInput,
 then or later, is one sentence on stderr and exit code 1, with a traceback only under HYDRA_FULL_ERROR=1; a folder in
-which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved) and
-config_sources.txt (each value and where it came from) into its folder; print_config=true prints the latter.
+which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved),
+config_sources.txt (each value and where it came from; print_config=true prints it) and status.json into its folder.
+A sweep ends with a table of its jobs, and with exit code 1 if one of them failed.
 """
 
 import logging
 import os
 import shutil
+import signal
 import sys
+import threading
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, read_write
+from omegaconf import DictConfig, OmegaConf
 
 from isentropic.build import BadInput
 from isentropic.compose import ROOT, check_jobs, loader_of
+from isentropic.launching.inside import a_process_of_its_own, extra_configs
+from isentropic.launching.names import name_sweep, quoted
+from isentropic.launching.table import conclude
 from isentropic.sources import sources, tree
+from isentropic.status import FILE, recorded
 
 CONFIGS = ROOT / "configs"
-CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt"}
-LAUNCHED = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt", FILE}
 
 
 def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
@@ -47,10 +52,14 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
             quiet()  # once more, since Hydra set up logging anew
             folder = Path(HydraConfig.get().runtime.output_dir)
             with one_sentence(folder):
-                with _a_process_of_its_own(folder):
+                with a_process_of_its_own(folder):
                     if rank() == 0:
                         _record(cfg, folder, configs)
-                    result = function(cfg)
+                        with _on_sigterm(), recorded(folder, list(HydraConfig.get().overrides.task)) as status:
+                            result = function(cfg)
+                            status.result = float(result) if isinstance(result, int | float) else None
+                    else:
+                        result = function(cfg)
                 if rank() == 0:  # after all that loggers say at their end
                     print(f"run folder: {folder}", flush=True)
                 return result
@@ -61,12 +70,16 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
             quiet()
             warnings.formatwarning = _one_line
             run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
+            sys.argv[1:] = map(quoted, sys.argv[1:])
             arguments = get_args_parser().parse_args()
             asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
             if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
                 with one_sentence():
                     _check_command_line(arguments, arguments.config_name or name, configs)
-            run()
+            try:
+                run()
+            finally:
+                conclude()
 
         return entry
 
@@ -120,10 +133,23 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
 
 def _take_back(folder: Path) -> None:
     for path, made in (folder, CONFIG_FILES), *((parent, {"multirun.yaml"}) for parent in folder.parents[:3]):
-        names = {entry.name for entry in path.iterdir()}
-        if not names <= made | ({n for n in names if n.endswith(".log")} if path == folder else set()):
+        logs = {entry.name for entry in path.glob("*.log") if not entry.stat().st_size}  # that of a sweep's job is kept
+        if not {entry.name for entry in path.iterdir()} <= made | (logs if path == folder else set()):
             return
         shutil.rmtree(path)
+
+
+@contextmanager
+def _on_sigterm() -> Generator[None]:
+    """Leaves as after an exception, until the checkpoint's own handler takes over; else nobody would hear of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def read_environment() -> None:
@@ -138,6 +164,7 @@ def read_environment() -> None:
 def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
     loader = loader_of(configs, arguments.config_dir)
     sweep = arguments.multirun or "hydra.mode=MULTIRUN" in arguments.overrides
+    name_sweep(arguments.overrides)
     if not arguments.cfg and rank() == 0:
         print(f"isentropic {' '.join([name, *arguments.overrides])}: checking every setting", flush=True)
     check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
@@ -145,40 +172,9 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
 
 def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
     job = HydraConfig.get()
-    origin = sources(loader_of(configs, _extra_configs()), str(job.job.config_name), list(job.overrides.task))
+    origin = sources(loader_of(configs, extra_configs()), str(job.job.config_name), list(job.overrides.task))
     text = tree(cfg, origin)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
     (folder / "config_sources.txt").write_text(text)
     if cfg.get("print_config"):
         print(text, flush=True)
-
-
-@contextmanager
-def _a_process_of_its_own(folder: Path) -> Generator[None]:
-    """Lightning starts further ranks with this process's arguments, and leaves its variables and process group behind.
-
-    Inside a sweep the ranks must run this job alone, in its folder, and the next job must find nothing of this one.
-    """
-    environment, arguments = {name: os.environ.get(name) for name in LAUNCHED}, sys.argv
-    job = HydraConfig.get()
-    if job.mode == RunMode.MULTIRUN:
-        extra = _extra_configs()
-        own = [line for line in job.overrides.hydra if not line.startswith(("hydra.mode=", "hydra.sweep"))]
-        sys.argv = [arguments[0], "-cn", str(job.job.config_name), *(["-cd", extra] if extra else [])]
-        sys.argv += [*job.overrides.task, *own]
-        with read_write(cast(DictConfig, job)):
-            job.run.dir = str(folder)
-    try:
-        yield
-        if (distributed := sys.modules.get("torch.distributed")) and distributed.is_initialized():
-            distributed.destroy_process_group()
-    finally:
-        sys.argv = arguments
-        for name, value in environment.items():
-            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
-        if wandb := sys.modules.get("wandb"):
-            wandb.finish()
-
-
-def _extra_configs() -> str | None:
-    return next((s.path for s in HydraConfig.get().runtime.config_sources if s.provider == "command-line"), None)

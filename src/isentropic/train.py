@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 @main("train")
 def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
+    own = find_last(cfg)
     with parts(cfg) as (trainer, policy, data):
-        go_on(cfg, policy.algorithm.control)
+        go_on(cfg, policy.algorithm.control, own)
         if rank() == 0:
             set_aside(Path(cfg.paths.output) / "metrics.csv")
         describe(cfg, trainer)
@@ -61,6 +62,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
+    from isentropic.logger.aliases import check as check_alias
     from isentropic.policy.compatibility import check_parts
     from isentropic.sampler.requests import check_model
 
@@ -71,9 +73,11 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
     data = build(cfg, "rollout", task=task, sampler=sampler)
     policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
-    loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
+    callbacks, loggers = list((build(cfg, "callbacks") or {}).values()), build(cfg, "logger") or {}
+    alias, loggers = loggers.pop("alias", None), list(loggers.values())
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     with bad_input():
+        check_alias(alias, loggers)
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
@@ -93,15 +97,27 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     return trainer, policy, data
 
 
-def go_on(cfg: DictConfig, control: "Controller") -> None:
-    """Raises BadInput for a checkpoint of another controller, and for one that has learnt all that is asked for."""
+def find_last(cfg: DictConfig) -> bool:
+    """`ckpt_path=last` is the run folder's own checkpoint, or the start where there is none yet."""
+    if cfg.ckpt_path != "last":
+        return False
+    path = Path(cfg.paths.output) / "checkpoints" / "last.ckpt"
+    cfg.ckpt_path = str(path) if path.exists() else None
+    return True
+
+
+def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
+    """Raises BadInput for a checkpoint of another controller, and for one that has learnt all that is asked for.
+
+    But a run's `own` may lack only its last evaluation.
+    """
     from isentropic.policy.checkpoints import check
 
     if cfg.ckpt_path:
         with bad_input("ckpt_path"):
             state = check(cfg.ckpt_path, cfg.policy.model.path)
             control.load_state_dict(state["control"])
-            if state["rollouts"] >= cfg.rollout.steps:
+            if state["rollouts"] >= cfg.rollout.steps + own:
                 raise ValueError(
                     f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
                     f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"

@@ -1,0 +1,90 @@
+"""Hydra takes launchers and sweepers from this namespace alone; these hand on to isentropic.launching.
+
+Every Hydra program in the environment imports this file, so it imports nothing of isentropic before it is asked to.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import JobReturn
+from hydra.plugins.launcher import Launcher
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig, OmegaConf
+
+
+class HandsOn(Launcher):
+    """Settings in, as Hydra gives them; `launcher` names the class of isentropic.launching that they are of."""
+
+    @property
+    @abstractmethod
+    def launcher(self) -> type[Any]: ...
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = {
+            name: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+            for name, value in settings.items()
+        }
+
+    def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
+        from isentropic.build import bad_input, check
+        from isentropic.entry import one_sentence
+
+        self.config, self.loader = config, hydra_context.config_loader
+        name = f"{self.launcher.__module__}.{self.launcher.__qualname__}"
+        with one_sentence(), bad_input("hydra.launcher"):
+            check({"_target_": name, **self.settings}, "hydra.launcher")
+            self.made = self.launcher(**self.settings)
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        from isentropic.entry import one_sentence
+        from isentropic.launching.sweep import sweep
+
+        with one_sentence():
+            return sweep(self.made, self.config, self.loader, job_overrides, initial_job_idx)
+
+
+class LocalLauncher(HandsOn):
+    @property
+    def launcher(self) -> type[Any]:
+        from isentropic.launching.local import Local
+
+        return Local
+
+
+class SlurmLauncher(HandsOn):
+    @property
+    def launcher(self) -> type[Any]:
+        from isentropic.launching.slurm import Slurm
+
+        return Slurm
+
+
+class SlurmArrayLauncher(HandsOn):
+    @property
+    def launcher(self) -> type[Any]:
+        from isentropic.launching.slurm_array import SlurmArray
+
+        return SlurmArray
+
+
+class GridSweeper(BasicSweeper):
+    """All combinations, as Hydra's own, which composes every job before the first and stops after a batch that failed.
+
+    isentropic composes as few as hold every value, and tells of failures at the end.
+    """
+
+    def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
+        assert self.config is not None and self.launcher is not None and self.hydra_context is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        overrides = parser.parse_overrides([*self._parse_config(), *arguments])
+        folder = Path(self.config.hydra.sweep.dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(self.config, folder / "multirun.yaml")
+        results: list[Sequence[JobReturn]] = []
+        for batch in self.split_arguments(overrides, self.max_batch_size):
+            results.append(self.launcher.launch(batch, initial_job_idx=sum(map(len, results))))
+        return results

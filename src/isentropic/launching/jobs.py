@@ -1,0 +1,83 @@
+"""From the overrides of a sweep's jobs to their folders and command lines, without composing each."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from hydra.core.config_loader import ConfigLoader
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
+
+from isentropic.build import BadInput
+from isentropic.launching import Job
+from isentropic.launching.names import FIXED, job_name, quote
+
+NOT_OF_A_JOB = re.compile(r"hydra([./](mode|sweep|sweeper|launcher)\b|\.run\.dir=|\.job\.num=)")
+
+
+def plan(config: DictConfig, loader: ConfigLoader, overrides: Sequence[Sequence[str]], first: int) -> list[Job]:
+    """The jobs of a sweep's config. Raises BadInput where two of them would share a folder."""
+    sweep = Path(config.hydra.sweep.dir).absolute()
+    written = str(cast(dict[str, Any], OmegaConf.to_container(config.hydra.sweep))["subdir"])
+    make, jobs = maker(config, sweep), dict[str, Job]()
+    for number, own in enumerate(map(list, overrides), first):
+        name = folder_name(written, own, number)
+        if "${" in name:  # it speaks of settings
+            cfg = compose(config, loader, own)
+            with read_write(cfg), open_dict(cfg):
+                cfg.hydra.job.num = cfg.hydra.job.id = number
+            name = str(cfg.hydra.sweep.subdir)
+        if name in jobs:
+            raise BadInput(
+                f"two jobs of this sweep have the folder {name}: {' '.join(own)} and {' '.join(jobs[name].overrides)}; "
+                "name each value once, or let hydra.sweep.subdir tell them apart"
+            )
+        jobs[name] = make(name, own, number)
+    return list(jobs.values())
+
+
+def folder_name(written: str, own: list[str], number: int) -> str:
+    """As far as it can be told without composing the job, which takes a fifth of a second."""
+    text = written.replace("${hydra.job.num}", str(number))
+    return text.replace("${job_name:${hydra.overrides.task}}", job_name(own, FIXED))
+
+
+def compose(config: DictConfig, loader: ConfigLoader, own: Sequence[str]) -> DictConfig:
+    """The whole config of one job, as Hydra makes it."""
+    return loader.load_sweep_config(config, list(own))
+
+
+def maker(config: DictConfig, sweep: Path) -> Callable[[str, list[str], int], Job]:
+    """From a job's name, overrides and number to the job; what all share is worked out once."""
+    hydra = config.hydra
+    extra = next((s.path for s in hydra.runtime.config_sources if s.provider == "command-line"), None)
+    start = [sys.executable, *program(), "-cn", str(hydra.job.config_name), *(["-cd", str(extra)] if extra else [])]
+    shared = [str(o) for o in hydra.overrides.hydra if not NOT_OF_A_JOB.match(o)]
+    shared += [f"hydra.sweep.dir={quote(str(sweep))}", "hydra.mode=RUN"]
+    if not any(line.startswith("hydra/job_logging") for line in shared):
+        shared.append("hydra/job_logging=stdout")  # its file would be the one that the output goes to
+    log, resumes = f"{hydra.job.name}.log", "ckpt_path" in config and not OmegaConf.is_missing(config, "ckpt_path")
+    begins = config.ckpt_path if resumes else None
+
+    def make(name: str, own: list[str], number: int) -> Job:
+        folder = sweep / name
+        overrides = _resumed(own, folder, begins) if resumes else own
+        places = [f"hydra.run.dir={quote(str(folder))}", f"hydra.sweep.subdir={quote(name)}", f"hydra.job.num={number}"]
+        return Job(name, folder, tuple(own), (*start, *overrides, *shared, *places), folder / log)
+
+    return make
+
+
+def _resumed(own: list[str], folder: Path, begins: str | None) -> list[str]:
+    """Goes on from the job's own checkpoint, where it has one, and else from what was asked for."""
+    others = [line for line in own if line.partition("=")[0] != "ckpt_path"]
+    given = begins is not None or len(others) < len(own)
+    return own if given and not (folder / "checkpoints" / "last.ckpt").exists() else [*others, "ckpt_path=last"]
+
+
+def program() -> list[str]:
+    """What this process runs, for a new one to run."""
+    main: Any = sys.modules["__main__"]
+    return ["-m", main.__spec__.name] if main.__spec__ else [os.path.abspath(sys.argv[0])]

