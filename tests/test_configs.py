@@ -11,8 +11,6 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 FIRST = {"algorithm/": "algorithm=grpo", "task/set": "task=math"}
 # Parts that stand side by side.
 LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "task/set"
-
-
 PLAN = ("card",)  # groups of plan.yaml alone
 
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import yaml
+from omegaconf import OmegaConf
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 
@@ -78,7 +78,7 @@ def architecture(path: str, table: str) -> Architecture:
 
     Raises ValueError for a model that none of them has, and for one that is no dense decoder.
     """
-    known: dict[str, dict[str, Any]] = yaml.safe_load(Path(table).read_text(encoding="utf-8"))
+    known = cast(dict[str, dict[str, Any]], OmegaConf.to_container(OmegaConf.load(table)))
     file = Path(path).expanduser() / "config.json"
     if file.is_file():
         return read(path, json.loads(file.read_text(encoding="utf-8")))
