@@ -37,7 +37,7 @@ def test_a_claim_needs_spread_seeds_and_an_interval(found, a_run, tmp_path):
                 scores={"eval/avg@8": [0.2, score]},
             )  # fmt: skip
     report = found(tmp_path / "s")
-    assert any(line.startswith("avg@8 is higher than that of grpo: stare (+0.210 [") for line in summary(report))
+    assert any(line.startswith("avg@8 is higher than that of grpo: stare (+0.212 [") for line in summary(report))
     assert table(report, "differences").rows[0][-1] == "higher"
     assert report.reference.label == "grpo" and found(tmp_path / "s", against="stare").reference.label == "stare"
     with pytest.raises(ValueError, match="--against dapo: no group is called so; there are grpo, stare"):

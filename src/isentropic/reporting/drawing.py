@@ -71,7 +71,7 @@ def bundle(axis: Any, lines: Iterable[tuple[np.ndarray, np.ndarray]], colour: st
 def plain(label: str, width: int = 34) -> str:
     """As it is: matplotlib would read $ as mathematics and hide what begins with an underscore."""
     text = "\n".join(textwrap.wrap(label, width)) or " "
-    text = text.replace("\\", "\\\\").replace("$", r"\$")
+    text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
