@@ -24,7 +24,10 @@ class HandsOn(Launcher):
     def launcher(self) -> type[Any]: ...
 
     def __init__(self, **settings: Any) -> None:
-        self.settings = settings
+        self.settings = {
+            name: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+            for name, value in settings.items()
+        }
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         from isentropic.build import bad_input, check
@@ -50,6 +53,22 @@ class LocalLauncher(HandsOn):
         from isentropic.launching.local import Local
 
         return Local
+
+
+class SlurmLauncher(HandsOn):
+    @property
+    def launcher(self) -> type[Any]:
+        from isentropic.launching.slurm import Slurm
+
+        return Slurm
+
+
+class SlurmArrayLauncher(HandsOn):
+    @property
+    def launcher(self) -> type[Any]:
+        from isentropic.launching.slurm_array import SlurmArray
+
+        return SlurmArray
 
 
 class GridSweeper(BasicSweeper):

@@ -106,7 +106,7 @@ def find_last(cfg: DictConfig) -> bool:
     return True
 
 
-def go_on(cfg: DictConfig, control: "Controller", own: bool) -> None:
+def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
     """Raises BadInput for a checkpoint of another controller, and for one that has learnt all that is asked for.
 
     But a run's `own` may lack only its last evaluation.

@@ -8,6 +8,7 @@ import traceback
 
 import pytest
 import torch
+from lightning import Callback
 
 from isentropic.callbacks.checkpoint import Checkpoint, replace
 
@@ -16,18 +17,18 @@ from isentropic.callbacks.checkpoint import Checkpoint, replace
 def ending(run, tiny, tmp_path):
     """How a process ends, exit code and last words, in which something happens in the middle of the fifth rollout."""
 
-    def child(deed, settings):
+    def child(deed, further, settings):
         once = iter([deed])
         with (tmp_path / "stderr").open("w") as sys.stderr:
             try:
                 module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
-                run([Checkpoint(every=3)], steps=9, module=module, enable_checkpointing=True, **settings)
+                run([*further, Checkpoint(every=3)], steps=9, module=module, enable_checkpointing=True, **settings)
             except Exception as error:
                 print(*traceback.format_exception_only(error), file=sys.stderr)
                 sys.exit(1)
 
-    def end(deed, **settings):
-        process = multiprocessing.get_context("fork").Process(target=child, args=(deed, settings))
+    def end(deed, further=(), **settings):
+        process = multiprocessing.get_context("fork").Process(target=child, args=(deed, further, settings))
         process.start()
         process.join()
         return process.exitcode, (tmp_path / "stderr").read_text().strip()
@@ -73,6 +74,26 @@ def test_when_asked_to_stop_it_ends_the_rollout_saves_and_leaves(ending, tmp_pat
     assert last(tmp_path)["rollouts"] == 5
     with (tmp_path / "metrics.csv").open() as file:
         assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGUSR1, 138), (signal.SIGUSR2, 140)])
+def test_the_warning_of_a_time_limit_does_so_however_often_it_comes(ending, tmp_path, number, code):
+    def warn():
+        for _ in range(3):
+            interrupt(number)()
+        interrupt(signal.SIGTERM)()  # as before the end, from which a rollout may still be saved
+
+    assert ending(warn) == (code, "Stopping after this rollout, with a checkpoint; the time limit is near.")
+    assert last(tmp_path)["rollouts"] == 5
+
+
+def test_a_warning_while_the_engine_starts_leaves_before_the_first_rollout(ending, tmp_path):
+    class Engine(Callback):
+        def on_fit_start(self, trainer, pl_module):
+            interrupt(signal.SIGUSR1)()
+
+    assert ending(int, further=[Engine()])[0] == 138
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_signal_to_one_rank_stops_all_after_the_same_rollout(ending, tmp_path):

@@ -63,6 +63,16 @@ def test_a_run_that_goes_on_judges_nothing_twice(parts, tmp_path):
     assert times(first) == [0, 2] and times(second) == [4, 5]
 
 
+def test_a_run_that_was_stopped_before_an_evaluation_that_was_due_makes_up_for_it(parts, tmp_path):
+    train(parts, tmp_path, 2, val_check_interval=2, extra=[Checkpoint(every=1)])
+    *lines, evaluation = (tmp_path / "metrics.csv").read_text().splitlines(keepends=True)
+    assert "0.5" in evaluation
+    last = tmp_path / "checkpoints" / "last.ckpt"
+    for missing in (False, True):
+        (tmp_path / "metrics.1.csv").write_text("".join([*lines, *([] if missing else [evaluation])]))
+        assert times(train(parts, tmp_path, 3, val_check_interval=2, ckpt_path=last)) == ([2, 3] if missing else [3])
+
+
 def test_without_validation_nothing_is_judged(parts, tmp_path):
     module = parts.learner()
     seen = judged(module)

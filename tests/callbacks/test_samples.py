@@ -79,17 +79,27 @@ def twice(module):
     module.seen = Seen(more, join([credit, credit]), join([now, now]), advantages.repeat(2, 1), drive, touched)
 
 
-@pytest.mark.parametrize("groups, written", [(1, {3}), (2, {3, 8}), (9, {3, 8})])
+@pytest.mark.parametrize("groups, written", [(1, {8}), (2, {3, 8}), (9, {3, 8})])
 def test_so_many_groups_are_written_whole_as_there_are(run, tiny, tmp_path, groups, written):
     run([Samples(groups=groups, every=2)], steps=2, module=tiny(during=twice))
     lines = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
     assert {line["group"] for line in lines} == written and len(lines) == 2 * len(written)
 
 
-def test_a_run_that_goes_on_adds_to_the_file(run, tmp_path):
-    run([Samples(groups=1, every=1)], steps=1)
-    run([Samples(groups=1, every=1)], steps=2)
-    assert len((tmp_path / "samples.jsonl").read_text().splitlines()) == 6
+def steps(file):
+    return [json.loads(line)["step"] for line in file.read_text().splitlines()]
+
+
+def test_a_run_that_goes_on_adds_to_the_file_and_keeps_aside_what_comes_anew(run, tiny, tmp_path):
+    run([Samples(groups=1, every=1)], steps=3)
+    with (tmp_path / "samples.jsonl").open("a") as file:
+        file.write('{"step": 4, "prom')  # as a killed run leaves it
+    later = tiny()
+    later.rollouts = 2
+    run([Samples(groups=1, every=1)], steps=1, module=later)
+    assert steps(tmp_path / "samples.jsonl") == [1, 1, 2, 2, 3, 3]
+    aside = (tmp_path / "samples.1.jsonl").read_text().splitlines()
+    assert len(aside) == 3 and aside[2] == '{"step": 4, "prom'
 
 
 def test_a_list_of_which_nothing_is_known_is_null():

@@ -53,6 +53,15 @@ def test_a_process_killed_from_outside_is_a_crash_and_the_next_answer_is_judged(
     assert verifier.workers[0].process.pid != process.pid
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_what_asks_the_trainer_to_stop_ends_no_judge(verifier, number):
+    verifier([("1", "1")])
+    process = verifier.workers[0].process
+    os.kill(process.pid, number)
+    assert statuses(verifier([("9", "9")])) == ["right"]
+    assert verifier.workers[0].process is process and process.poll() is None
+
+
 def test_a_process_killed_while_idle_costs_no_answer(verifier):
     verifier([("1", "1")])
     process = verifier.workers[0].process

@@ -11,14 +11,19 @@ from typing import Any
 from lightning import LightningModule, Trainer
 from lightning.pytorch import callbacks
 
-from isentropic.tensors import rank
+from isentropic.tensors import largest, rank
+
+STOP = signal.SIGINT, signal.SIGTERM
+# What clusters send before a time limit, some of them to every process and more than once; Windows has none of these.
+LIMIT = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
 
 
 class Checkpoint(callbacks.Checkpoint):
     """Writes `checkpoints/last.ckpt` every so many rollouts, after the last one, and when asked to stop.
 
     Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
-    end on all ranks, saves and leaves; the second leaves at once. Raises OSError where the disk does not take it.
+    end on all ranks, saves and leaves; the second leaves at once. SIGUSR1 or SIGUSR2, a cluster's warning that time is
+    short, does as the first, however often it comes. Raises OSError where the disk does not take it.
     """
 
     def __init__(self, every: int) -> None:
@@ -28,30 +33,45 @@ class Checkpoint(callbacks.Checkpoint):
         self.every = every
         self.saved = 0  # rollouts in the last good checkpoint
         self.asked: int | None = None  # the signal to stop by
+        self.again = False  # whether the next CTRL-C or SIGTERM leaves at once
         self.handlers: dict[int, Any] = {}
 
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Before the engine starts, which may take minutes, and before Lightning takes the warning for itself."""
+        self.asked, self.again = None, False
+        if stage == "fit":
+            self.listen(*LIMIT)
+
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.saved, self.asked = rollouts(pl_module), None
+        self.saved = rollouts(pl_module)
+        self.listen(*STOP)
+        if stop := largest(self.asked or 0):
+            leave(stop)
+
+    def listen(self, *numbers: int) -> None:
         if threading.current_thread() is threading.main_thread():
-            self.handlers = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+            self.handlers |= {number: signal.signal(number, self.ask) for number in numbers}
 
     def ask(self, number: int, frame: Any) -> None:
-        if self.asked is not None:
-            leave(number)
-        self.asked = number
-        if rank() == 0:
-            print("Stopping after this rollout, with a checkpoint; again stops at once.", file=sys.stderr, flush=True)
+        if number in STOP:
+            if self.again:
+                leave(number)
+            self.again = True
+        if self.asked is None:
+            self.asked = number
+            if rank() == 0:
+                print(f"Stopping after this rollout, with a checkpoint; {why(number)}.", file=sys.stderr, flush=True)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        stop = trainer.strategy.reduce_boolean_decision(self.asked is not None, all=False)
+        stop = largest(self.asked or 0)  # all leave by one signal, as the highest exit code is that of the job
         last = batch_idx + 1 == trainer.num_training_batches
         if stop or last or rollouts(pl_module) % self.every == 0:
             self.save(trainer, pl_module)
         if stop:
             trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost
-            leave(self.asked or signal.SIGINT)
+            leave(stop)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         # else a finished run could not go on when asked for more rollouts
@@ -94,6 +114,10 @@ class Checkpoint(callbacks.Checkpoint):
             ) from error
         trainer.strategy.barrier()
         self.saved = rollouts(pl_module)
+
+
+def why(number: int) -> str:
+    return "again stops at once" if number in STOP else "the time limit is near"
 
 
 def path_of(trainer: Trainer) -> Path:

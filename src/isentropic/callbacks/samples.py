@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
+import re
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +28,15 @@ class Samples(Callback):
     """
 
     def __init__(self, groups: int, every: int) -> None:
-        """`groups` of each `every`-th rollout, spread over it. Raises ValueError below 1."""
+        """`groups` of each `every`-th rollout, spread over it from its last, which was learnt from after the policy had
+        moved. Raises ValueError below 1."""
         if groups < 1 or every < 1:
             raise ValueError(f"samples.groups={groups} and samples.every={every} must be at least 1")
         self.groups, self.every = groups, every
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            go_on(Path(trainer.default_root_dir) / "samples.jsonl", int(pl_module.rollouts))  # pyright: ignore[reportArgumentType]
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -39,13 +47,30 @@ class Samples(Callback):
         whole, algorithm = watched(pl_module)
         tokenizer = trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
         groups = whole.batch.group.unique()
-        rows = torch.isin(whole.batch.group, groups[torch.linspace(0, len(groups) - 1, self.groups).long()])
+        rows = torch.isin(whole.batch.group, groups[torch.linspace(len(groups) - 1, 0, self.groups).long()])
         seen = cut(whole, rows)
         told = tell(seen, algorithm)
         with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:
             for row in range(len(seen.batch.group)):
                 line = {"step": step} | describe(row, seen.batch, told, tokenizer)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def go_on(file: Path, step: int) -> None:
+    """Lines of rollouts that come anew go to `samples.1.jsonl`, or the next that is free."""
+    if not file.exists():
+        return
+    unfinished = file.with_name("samples.jsonl.unfinished")
+    beyond = next(p for p in (file.with_name(f"samples.{i}.jsonl") for i in count(1)) if not p.exists())
+    with file.open(encoding="utf-8") as old, unfinished.open("w", encoding="utf-8") as kept:
+        for line in old:
+            known = re.match(r'\{"step": (\d+),', line)
+            if known and int(known[1]) <= step and line.endswith("\n"):
+                kept.write(line)
+            else:
+                with beyond.open("a", encoding="utf-8") as aside:
+                    aside.write(line)
+    os.replace(unfinished, file) if beyond.exists() else unfinished.unlink()
 
 
 def watched(module: Any) -> tuple[Seen, Algorithm]:

@@ -41,7 +41,7 @@ class Local(Launcher):
                     except BadInput as error:
                         yield pace.tell(Outcome(waiting.popleft(), "failed", str(error)), 1)
                         continue
-                    place = self.place(wanted, gpus, stop.running)
+                    place = self.place(wanted, gpus, [one.gpus for one in stop.running])
                     if place is not None:
                         stop.running.append(self.begin(waiting.popleft(), wanted, place, gpus, pace))
                         stop.tell(stop.running[-1]) if stop.times else None
@@ -61,13 +61,13 @@ class Local(Launcher):
             return self.jobs
         return max(1, len(gpus) // size(wanted, gpus)) if wanted.gpu and gpus else 1
 
-    def place(self, wanted: Needs, gpus: list[str], running: Sequence[Running]) -> list[str] | None:
-        """The GPUs for a job, none where it wants none; or None to wait. More `jobs` than GPUs share them."""
-        if len(running) >= self.at_once(wanted, gpus):
+    def place(self, wanted: Needs, gpus: list[str], busy: Sequence[list[str]]) -> list[str] | None:
+        """The GPUs for a job beside those that are `busy`, or None to wait. More `jobs` than GPUs share them."""
+        if len(busy) >= self.at_once(wanted, gpus):
             return None
         if not wanted.gpu:
             return []
-        load = Counter(gpu for one in running for gpu in one.gpus)
+        load = Counter(gpu for one in busy for gpu in one)
         chosen = sorted(gpus, key=lambda gpu: load[gpu])[: size(wanted, gpus)]
         return chosen if self.jobs is not None or not any(load[gpu] for gpu in chosen) else None
 

@@ -1,7 +1,7 @@
 """What a sweep and its jobs are called: the same for the same command, so that it finds what it did before."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,11 +13,15 @@ from omegaconf import OmegaConf
 LONGEST = 120  # characters, of the 255 that file systems take
 
 
+FIXED: list[str] = []  # what all jobs of this process's sweep share
+
+
 def name_sweep(overrides: Sequence[str]) -> None:
     """Makes `${sweep_name:}` and `${job_name:...}` in a config speak of this command line."""
-    fixed, swept = apart(overrides)
-    OmegaConf.register_new_resolver("sweep_name", lambda: sweep_name(fixed, swept), replace=True)
-    OmegaConf.register_new_resolver("job_name", lambda task: job_name([str(one) for one in task], fixed), replace=True)
+    FIXED[:], swept = apart(overrides)
+    name = sweep_name(FIXED, swept)
+    OmegaConf.register_new_resolver("sweep_name", lambda: name, replace=True)
+    OmegaConf.register_new_resolver("job_name", lambda task: job_name([*map(str, task)], FIXED), replace=True)
 
 
 def apart(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -39,18 +43,25 @@ def sweep_name(fixed: Sequence[str], swept: Sequence[str]) -> str:
 
     So a sweep that is asked for more seeds finds those that it has.
     """
-    words = [line.split("=", 1)[1] if line.startswith("experiment=") else short(line) for line in fixed]
-    slug = clean("_".join([*words, *map(short, swept)]))[:LONGEST].strip("_.-")
+    words = [line.split("=", 1)[1] if line.startswith("experiment=") else short(line) for line in in_order(fixed)]
+    slug = clean("_".join([*words, *map(short, in_order(swept))]))[:LONGEST].strip("_.-")
     exact = mark("\n".join([*sorted(set(fixed)), "", *sorted(set(swept))]))
     return f"{slug}_{exact}" if slug else exact
 
 
 def job_name(task: Sequence[str], fixed: Sequence[str]) -> str:
     """What this job does not share with the others: `algorithm=grpo,seed=0`. Marked where that is not all of it."""
-    own = [line.lstrip("+") for line in task if line not in fixed]
+    own = in_order(line.lstrip("+") for line in task if line not in fixed)
     told = ",".join(map(readable, own)) or "job"
     name = clean(told)
     return name if name == told and len(name) <= LONGEST else f"{name[:LONGEST]}-{mark(','.join(own))}"
+
+
+def in_order(lines: Iterable[str]) -> list[str]:
+    """Whatever the order on the command line: the experiment first, and the seed last."""
+    return sorted(
+        lines, key=lambda line: (not line.startswith("experiment"), re.match(r"seed\b", line) is not None, line)
+    )
 
 
 def short(line: str) -> str:

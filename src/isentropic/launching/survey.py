@@ -1,12 +1,13 @@
 """What a sweep finds of its jobs: done before, still running somewhere, of other settings, or to be run."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import yaml
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from isentropic.build import leaves
@@ -18,8 +19,8 @@ FEW = 40  # jobs whose whole config is composed and compared; a fifth of a secon
 ASIDE = ("paths", "ckpt_path", "print_config", "tags", "logger", "callbacks.progress")
 
 
-def survey(jobs: Sequence[Job], compose: Compose) -> tuple[list[Job], list[Outcome]]:
-    """Those to run, in order, and how it stands with the others."""
+def survey(jobs: Sequence[Job], compose: Compose, known: Collection[Job] = ()) -> tuple[list[Job], list[Outcome]]:
+    """Those to run, in order, and how it stands with the others. Of the `known` a launcher tells whether they run."""
     found = {job.folder: read(job.folder) for job in jobs}
     there = [job for job in jobs if (job.folder / "config.yaml").exists()]
     differing = differ(there, compose)
@@ -27,7 +28,7 @@ def survey(jobs: Sequence[Job], compose: Compose) -> tuple[list[Job], list[Outco
     others: list[Outcome] = []
     for job in jobs:
         status = found[job.folder]
-        if status and alive(job.folder, status):
+        if status and job not in known and alive(job.folder, status):
             others.append(Outcome(job, "unfinished", f"it runs already, as process {status.pid} on {status.host}"))
         elif job.folder in differing:
             others.append(Outcome(job, "failed", differing[job.folder]))
@@ -68,7 +69,13 @@ def difference(folder: Path, now: DictConfig) -> str:
     """One sentence, or nothing where the settings are those that the folder's run had."""
     with read_write(now), open_dict(now):
         now.hydra.runtime.output_dir = str(folder)
-    ours, theirs = plain(resolved(now)), plain(load((folder / "config.yaml").read_text(encoding="utf-8")))
+    try:
+        before = load((folder / "config.yaml").read_text(encoding="utf-8"))
+    except yaml.YAMLError:
+        before = None
+    if not before:
+        return ""  # cut off as it was written, so that nothing was run yet
+    ours, theirs = plain(resolved(now)), plain(before)
     keys = [key for key in {**ours, **theirs} if ours.get(key, "absent") != theirs.get(key, "absent")]
     if not keys:
         return ""
@@ -79,8 +86,6 @@ def difference(folder: Path, now: DictConfig) -> str:
 
 def resolved(cfg: DictConfig) -> Any:
     """As config.yaml has it."""
-    from hydra.core.hydra_config import HydraConfig
-
     HydraConfig.instance().set_config(cfg)
     try:
         return load(OmegaConf.to_yaml(OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), resolve=True))

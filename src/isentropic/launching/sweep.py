@@ -23,7 +23,7 @@ def sweep(
     if launcher.again:
         move_aside(jobs, folder)
     make = partial(compose, config, loader)
-    todo, outcomes = survey(jobs, make)
+    todo, outcomes = survey(jobs, make, launcher.known(jobs))
     if len(todo) < len(jobs):
         print(f"{len(jobs) - len(todo)} of {len(jobs)} jobs are left as they are", flush=True)
     try:

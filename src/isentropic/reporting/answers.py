@@ -16,6 +16,7 @@ Values = Sequence[Number] | Number  # of each token, one number for all of them,
 QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected", "neutral")
 UNKNOWN = len(QUADRANTS)
 DIGITS = 4
+SMALLEST = 1e-5
 PIECE = re.compile(r"<[^<>\s]{1,20}>|.", re.DOTALL)  # tokens of a tokenizer of characters
 
 
@@ -88,7 +89,7 @@ def packed(values: Values) -> Values:
 
 
 def shortened(value: float) -> float:
-    return float(f"{round(value, DIGITS + 1):.{DIGITS}g}")
+    return float(f"{value:.{DIGITS}g}") if abs(value) >= SMALLEST else 0.0
 
 
 def commonest(values: Sequence[Number]) -> Number:

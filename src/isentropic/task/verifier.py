@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import IO, Any
 
 from isentropic.task import Verdict
@@ -93,7 +94,8 @@ class Worker:
         path = os.pathsep.join(folder for folder in sys.path if folder)
         environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, env=environment)
+        with shielded():
+            self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, env=environment)
         self.lines = queue.SimpleQueue[bytes]()
         assert self.process.stdout
         threading.Thread(target=pump, args=(self.process.stdout, self.lines), daemon=True).start()
@@ -124,6 +126,21 @@ class Worker:
         self.process = None
 
 
+@contextmanager
+def shielded() -> Generator[None]:
+    """A process started inside never sees what asks the trainer to stop, which terminals and clusters send to both."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+    )  # a process keeps the mask of the thread that starts it, from its first instruction on
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def pump(lines: IO[bytes], received: "queue.SimpleQueue[bytes]") -> None:
     """Passes lines on as they come, then an empty one: a queue can be waited on with a limit, a pipe not everywhere."""
     with lines:
@@ -137,7 +154,7 @@ def serve(judge: str, timeout: float, memory: float) -> None:
 
     JSON on the way back, as a judge may evaluate what a model wrote, and unpickling would then trust it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # CTRL-C is the trainer's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there is no mask to inherit
     verdicts = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not be read as a verdict
     module, _, name = judge.partition(":")

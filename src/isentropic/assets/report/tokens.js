@@ -115,10 +115,10 @@
     at(id).disabled = entries.length < 2;
   }
   const clip = (text, length = 60) => (text.length > length ? "…" + text.slice(-length) : text);
-  /** Of some keys, that whose answers have most tokens acted on; the last of equals. */
-  function busiest(keys, belongs) {
+  /** Of some keys, that whose answers have most tokens acted on; the last of equals, or the first. */
+  function busiest(keys, belongs, first = false) {
     const done = (key) => sheet().answers.filter((a) => belongs(a, key)).reduce((sum, a) => sum + a.texts.filter((_, place) => acted(a, place)).length, 0);
-    return keys.map((key) => [done(key), key]).reduce((best, one) => (one[0] >= best[0] ? one : best))[1];
+    return keys.map((key) => [done(key), key]).reduce((best, one) => (one[0] > best[0] || (one[0] === best[0] && !first) ? one : best))[1];
   }
   function settle() {
     if (!steps().includes(state.step)) state.step = busiest(steps(), (a, step) => a.step === step);
@@ -138,7 +138,7 @@
     if (answers.some((a) => a.derived)) told.push("This file is of an older format: weights were worked out from advantages, where most tokens of an answer have the same, and which rule acted is not logged.");
     const missing = Object.keys(MODES).filter((mode) => !known(mode)).map((mode) => MODES[mode].name.toLowerCase());
     if (missing.length) told.push(`Not logged, and so not shown: ${missing.join(", ")}.`);
-    if (answers.every((a) => a.ratio === 1)) told.push("Every importance ratio is 1: one update per rollout never meets a limit.");
+    if (answers.every((a) => a.ratio === 1)) told.push("Every importance ratio is 1: these answers were learnt from before the policy had moved, so no limit is met.");
     if (sheets.length > 1 && state.answer === "all") told.push(`Choose one answer to see it ${data.kind === "Method" ? "under all methods" : "in the other runs that gave it too"}.`);
     for (const one of data.sheets) if (!one.answers.length) told.push(`${one.name}: ${one.notes.join(" ")}`);
     return told;
@@ -229,7 +229,7 @@
     pairs.push(["Ratio", ratio === null ? "not logged" : number(ratio) + (answer.limits.low !== undefined ? ` in ${number(value(answer.limits.low, place))} to ${number(value(answer.limits.high, place))}` : "")]);
     pairs.push(["Quadrant", SETS[answer.quadrant[place] ?? 5][1].split(":")[0], "wide"]);
     const list = element("dl", {}, ...pairs.flatMap(([term, text, wide]) => [element("dt", {}, term), element("dd", { class: wide }, text)]));
-    const by = rules.length ? ` by ${rules.join(" and ")}` : "", deeds = [];
+    const by = rules.length === 1 ? ` by ${rules[0]}` : rules.length ? ` after ${rules.join(" and ")} acted on it` : "", deeds = [];
     if (done === "dropped") deeds.push(`✕ Dropped${by}: it leaves the loss, and the count that the loss is divided by.`);
     if (done === "lifted" || done === "damped") deeds.push(`${MARK[done]} ${done === "lifted" ? "Lifted" : "Damped"}${by}: it counts ${number(weight)} times.`);
     if (done === "tied") deeds.push(`◆ Tied${by}: it pays for moving.`);
@@ -289,6 +289,9 @@
   at("answers").addEventListener("pointerleave", () => selected && describe(selected));
   dark.addEventListener("change", recolour);
   at("sheet-name").textContent = data.kind;
-  if (everything.some((a) => a.texts.length > 150) || (data.kind === "Method" && sheets.length > 1)) state.answer = 0;
+  if (everything.some((a) => a.texts.length > 150) || (data.kind === "Method" && sheets.length > 1)) {
+    settle();
+    state.answer = busiest(ofGroup().map((_, i) => i), (a, i) => a === ofGroup()[i], true);
+  }
   draw();
 })();
