@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(project: Path):
+def shell(project: Path):
     """`python train.py`, as from a shell."""
 
     def process(*arguments: str, **variables: str) -> subprocess.Popen[str]:
@@ -69,11 +70,11 @@ def start(project: Path):
 
 
 @pytest.fixture
-def sweep(start):
+def sweep(shell):
     """Exit code and output of a sweep."""
 
     def run(*arguments: str, **variables: str) -> tuple[int, str]:
-        process = start("-m", *arguments, **variables)
+        process = shell("-m", *arguments, **variables)
         out, _ = process.communicate(timeout=120)
         return process.returncode, out
 
@@ -94,11 +95,12 @@ def compose(tmp_path: Path):
     """Configs of such jobs, as far as a sweep looks at them."""
 
     setup_globals()  # Hydra's resolvers
+    hydra = OmegaConf.structured(HydraConf)
 
     def make(overrides):
         base = {"seed": 0, "lr": 0.1, "tags": [], "folder": "${hydra:runtime.output_dir}/model"}
         config = OmegaConf.merge(base, OmegaConf.from_dotlist(list(overrides)))
-        config.hydra = OmegaConf.structured(HydraConf)
+        config.hydra = deepcopy(hydra)
         return config
 
     return make

@@ -48,11 +48,13 @@ def test_a_job_that_was_killed_is_said_to_be(sweep):
     assert code == 1 and "killed by SIGKILL" in out and "1 done, 1 failed" in out
 
 
-def test_stopping_a_sweep_stops_its_jobs_first_and_the_same_command_goes_on(project: Path, start, sweep):
-    process = start("-m", "does=waits", "seed=1,2", "hydra.sweep.dir=grid")
+def test_stopping_a_sweep_stops_its_jobs_first_and_the_same_command_goes_on(project: Path, shell, sweep):
+    process = shell("-m", "does=waits", "seed=1,2", "hydra.sweep.dir=grid")
     folder = project / "grid" / "seed=1"
     assert next(line for line in process.stdout if line.startswith("start 1/2"))
-    with subprocess.Popen(["tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True) as tail:
+    with subprocess.Popen(
+        ["timeout", "60", "tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True
+    ) as tail:
         assert next(line for line in tail.stdout if line == "waiting\n")
         tail.kill()
     process.send_signal(signal.SIGTERM)

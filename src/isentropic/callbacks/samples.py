@@ -28,7 +28,8 @@ class Samples(Callback):
     """
 
     def __init__(self, groups: int, every: int) -> None:
-        """`groups` of each `every`-th rollout, spread over it. Raises ValueError below 1."""
+        """`groups` of each `every`-th rollout, spread over it from its last, which was learnt from after the policy had
+        moved. Raises ValueError below 1."""
         if groups < 1 or every < 1:
             raise ValueError(f"samples.groups={groups} and samples.every={every} must be at least 1")
         self.groups, self.every = groups, every
@@ -46,7 +47,7 @@ class Samples(Callback):
         whole, algorithm = watched(pl_module)
         tokenizer = trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
         groups = whole.batch.group.unique()
-        rows = torch.isin(whole.batch.group, groups[torch.linspace(0, len(groups) - 1, self.groups).long()])
+        rows = torch.isin(whole.batch.group, groups[torch.linspace(len(groups) - 1, 0, self.groups).long()])
         seen = cut(whole, rows)
         told = tell(seen, algorithm)
         with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:

@@ -15,6 +15,7 @@ SHORTEST = 20  # rollouts from which a trend can be told
 DRIFTS = 0.1  # of the level, over the last half of the run
 CHANCE = 0.01  # of calling noise an oscillation
 CYCLES = 3  # that must fit into the last half
+SHORT = 6  # rollouts: what is faster is one batch of prompts after another
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def period(rest: np.ndarray) -> float | None:
     share = power[1:] / noise
     share = share / np.median(share) * np.log(2)  # of an exponential, whose median a peak does not move
     bound = -np.log(1 - (1 - CHANCE) ** (1 / len(share)))
-    fits = np.arange(1, len(power)) >= CYCLES
+    fits = (np.arange(1, len(power)) >= CYCLES) & (1 / frequency >= SHORT)
     best = int(np.argmax(np.where(fits, share, 0)))
     return float(1 / frequency[best]) if fits[best] and share[best] > bound else None
 

@@ -138,7 +138,7 @@
     if (answers.some((a) => a.derived)) told.push("This file is of an older format: weights were worked out from advantages, where most tokens of an answer have the same, and which rule acted is not logged.");
     const missing = Object.keys(MODES).filter((mode) => !known(mode)).map((mode) => MODES[mode].name.toLowerCase());
     if (missing.length) told.push(`Not logged, and so not shown: ${missing.join(", ")}.`);
-    if (answers.every((a) => a.ratio === 1)) told.push("Every importance ratio is 1: one update per rollout never meets a limit.");
+    if (answers.every((a) => a.ratio === 1)) told.push("Every importance ratio is 1: these answers were learnt from before the policy had moved, so no limit is met.");
     if (sheets.length > 1 && state.answer === "all") told.push(`Choose one answer to see it ${data.kind === "Method" ? "under all methods" : "in the other runs that gave it too"}.`);
     for (const one of data.sheets) if (!one.answers.length) told.push(`${one.name}: ${one.notes.join(" ")}`);
     return told;

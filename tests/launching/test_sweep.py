@@ -1,0 +1,62 @@
+"""A real sweep: each job two ranks, one of them killed in its midst, against its twin that was left alone."""
+
+import csv
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from isentropic.status import read
+
+TWINS = [
+    "tags=[killed],[whole]",  # changes nothing of what is learnt
+    "algorithm=stare_adaptive",
+    "sampler=transformers",
+    "trainer=ddp_cpu",
+    "trainer.val_check_interval=2",
+    "rollout.steps=3",
+    "callbacks.checkpoint.every=1",
+]
+CLOCKS = ("throughput/",)
+
+
+def metrics(folder: Path) -> dict[tuple[int, bool], dict[str, str]]:
+    """By step, and whether it is an evaluation; the newest file wins."""
+    found: dict[tuple[int, bool], dict[str, str]] = {}
+    for file in (*sorted(folder.glob("metrics.*.csv")), folder / "metrics.csv"):
+        for row in csv.DictReader(file.open()):
+            kept = {name: value for name, value in row.items() if value and not name.startswith(CLOCKS)}
+            found[int(float(row["step"])), "eval/avg@8" in kept] = kept
+    return found
+
+
+def last_of(folder: Path, line: str) -> None:
+    """Returns when a job has said this."""
+    with subprocess.Popen(
+        ["timeout", "120", "tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True
+    ) as tail:
+        assert tail.stdout and any(said.startswith(line) for said in tail.stdout)
+        tail.kill()
+
+
+def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start, command, tmp_path):
+    grid = [*TWINS, f"hydra.sweep.dir={tmp_path}/grid", "-m"]
+    killed, whole = tmp_path / "grid" / "tags=killed", tmp_path / "grid" / "tags=whole"
+    process = start("train", *grid)
+    last_of(killed, "step 1/3")
+    status = read(killed)
+    assert status and status.status == "running"
+    os.kill(status.pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, out + err
+    assert "1 done, 1 failed" in out and "killed by SIGKILL" in out
+    assert (killed / "metrics.csv").exists() and read(whole).status == "done"
+
+    result = command("train", *grid)
+    assert result.returncode == 0, result.stdout + (killed / "train.log").read_text()
+    assert "1 done, 1 skipped" in result.stdout
+    assert set(metrics(whole)) == {(0, True), (1, False), (2, False), (2, True), (3, False), (3, True)}
+    assert (killed / "metrics.1.csv").exists() and metrics(killed) == metrics(whole)
+    assert (killed / "samples.jsonl").read_text() == (whole / "samples.jsonl").read_text()
+    ended, twin = read(killed), read(whole)
+    assert ended.status == "done" and ended.result == twin.result and ended.seconds > 0
