@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from isentropic.reporting.curves import COLOURS, DASHES, MARKERS
 
-STYLES = len(COLOURS) * 2  # that can be told apart
+STYLES = 16  # that can be told apart, and panels that make a square
 PANELS = 6  # groups up to which one frame holds all; more get a panel each
 SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp and readable to screen readers

@@ -6,7 +6,7 @@ from isentropic.reporting.findings import Report
 from isentropic.reporting.groups import Group
 from isentropic.reporting.statistics import Score, title
 
-LONGEST = 12  # sentences of one kind
+LONGEST = 16  # sentences of one kind
 SAID = {
     "higher": "is higher than that of {}",
     "lower": "is lower than that of {}",
