@@ -15,6 +15,10 @@ def test_entropy_and_scores_are_one_picture(sweep, tmp_path):
         assert f"Curves of {metric} over rollouts: grpo goes from " in picture.alt
 
 
-def test_there_is_none_of_too_many_groups_or_of_one_metric(sweep, a_run, tmp_path):
-    assert drawn(sweep(seeds=(0,), bases=[(f"m{i}", 0.1) for i in range(8)]), tmp_path) == []
+def test_of_many_groups_the_lines_are_drawn(sweep, tmp_path):
+    (picture,) = drawn(sweep(bases=[(f"m{i}", 0.1 + 0.01 * i) for i in range(8)]), tmp_path)
+    assert (tmp_path / "overview.svg").read_text().count("(n = 3)") == 8 and "without their intervals" in picture.note
+
+
+def test_there_is_none_of_one_metric(a_run, tmp_path):
     assert drawn(a_run(tmp_path / "alone", scores={}), tmp_path) == []

@@ -10,7 +10,7 @@ import numpy as np
 
 from isentropic.reporting.compute import AXES
 from isentropic.reporting.curves import BAND
-from isentropic.reporting.drawing import PANELS, SETTINGS, bundle, canvas, frame, panels, plain, save, style
+from isentropic.reporting.drawing import PANELS, SETTINGS, bundle, frame, panels, plain, save, single, style
 from isentropic.reporting.groups import Group
 from isentropic.reporting.lines import Line, line, trace
 from isentropic.reporting.parallel import spread
@@ -90,8 +90,7 @@ def _drawn(
     shown = [i for i in range(len(lines)) if lines[i] or strays[i].traces]
     title, across = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"), AXES[axis]
     together = len(shown) <= PANELS
-    figure = canvas(8, 4) if together else canvas(10, 2.1 * -(-len(shown) // (4 if len(shown) > 9 else 3)) + 0.6)
-    frames = panels(figure, 1 if together else len(shown))
+    figure, frames = single() if together else panels(len(shown))
     for place, index in enumerate(shown):
         here = frames[0] if together else frames[place]
         if not together:
@@ -101,8 +100,6 @@ def _drawn(
         frame(here, title if together else plain(strays[index].group.label, 30), across if together else "")
         draw_bands(here, targets)
         here.set_ylim(bottom=min(0, here.get_ylim()[0]) if metric == "rollout/reward" else 0)
-    if not together:
-        frames[0].locator_params(nbins=4)  # shared by all
     if together:
         frames[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     else:

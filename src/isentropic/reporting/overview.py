@@ -1,13 +1,24 @@
 """The four pictures that one looks at first, as one: entropy, reward, accuracy, pass@k."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 
 from isentropic.reporting.drawing import PANELS, SETTINGS, canvas, frame, save
-from isentropic.reporting.figures import TITLES, Picture, draw_bands, draw_group, steady_targets, strays_of, told
+from isentropic.reporting.figures import (
+    TITLES,
+    Picture,
+    Strays,
+    draw_bands,
+    draw_group,
+    steady_targets,
+    strays_of,
+    told,
+)
 from isentropic.reporting.groups import Group
 from isentropic.reporting.lines import line
 from isentropic.reporting.runs import Run
@@ -16,10 +27,10 @@ NAME = "overview"
 
 
 def overview(groups: Sequence[Group], included: set[Path], folder: Path) -> list[Picture]:
-    """None where there are more groups than a frame can hold, or too little to see."""
+    """Of many groups the lines alone, as seeds and bands would cover them. None where there is too little to see."""
     runs = [run for group in groups for run in group.runs]
     metrics = _metrics(runs)
-    if len(groups) > PANELS or len(metrics) < 2:
+    if len(metrics) < 2:
         return []
     with matplotlib.rc_context(SETTINGS):
         figure = canvas(10, 3.1 * -(-len(metrics) // 2))
@@ -33,6 +44,8 @@ def overview(groups: Sequence[Group], included: set[Path], folder: Path) -> list
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
         save(figure, folder, NAME)
     note = "Thick: interquartile mean over seeds; band: its 95 % bootstrap interval, from 3 seeds on; thin: the seeds."
+    if len(groups) > PANELS:
+        note = "Interquartile means over seeds, without their intervals, which the pictures of each metric have."
     return [Picture(NAME, "Overview", " ".join(words), note, "", "")]
 
 
@@ -49,7 +62,13 @@ def _part(axis: Any, metric: str, groups: Sequence[Group], included: set[Path], 
     strays = [strays_of(group, included, metric, "rollouts") for group in groups]
     targets = steady_targets(runs) if metric == "entropy/mean" else []
     for index, (drawn, stray) in enumerate(zip(lines, strays, strict=True)):
-        draw_group(axis, index, drawn, stray, metric)
+        if len(groups) <= PANELS:
+            draw_group(axis, index, drawn, stray, metric)
+        elif drawn is not None:
+            nothing = np.full(len(drawn.place), np.nan)
+            draw_group(
+                axis, index, replace(drawn, low=nothing, high=nothing, seeds=[]), Strays(stray.group, []), metric
+            )
     title = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems")
     frame(axis, title, "rollouts")
     draw_bands(axis, targets)

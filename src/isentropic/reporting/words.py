@@ -6,7 +6,7 @@ from isentropic.reporting.findings import Report
 from isentropic.reporting.statistics import Score, title
 from isentropic.reporting.verdict import Verdict
 
-LONGEST = 12  # sentences of one kind
+LONGEST = 16  # sentences of one kind
 FULL = 6  # groups whose scores are all told; of more, the best few, as a table has them all
 BEST = 3
 SAID = {
@@ -37,9 +37,8 @@ def cautions(report: Report) -> list[str]:
 def _what(report: Report) -> str:
     runs, groups, keys = len(report.runs), len(report.groups), len(report.settings)
     text = f"{runs} run{'s' if runs != 1 else ''} in {groups} group{'s' if groups != 1 else ''}"
-    named = groups if groups <= 2 * LONGEST else LONGEST
-    labels = ", ".join(group.label for group in report.groups[:named])
-    more = f" and {groups - named} others" if groups > named else ""
+    labels = ", ".join(group.label for group in report.groups[:LONGEST])
+    more = f" and {groups - LONGEST} others" if groups > LONGEST else ""
     if groups == 1:
         return f"{text}: {labels}. There is nothing to compare it with."
     differ = f" They differ in {keys} setting{'s' if keys != 1 else ''}." if keys else ""
@@ -83,7 +82,7 @@ def _listed(pairs: list[Comparison]) -> list[str]:
 
 
 def _entropies(report: Report) -> list[str]:
-    """Groups that fared alike, all of whose runs collapsed without a target, in one sentence."""
+    """Groups that fared alike in one sentence, and so all whose every run collapsed without a target."""
     known = {
         group.label: [v for run in group.runs if (v := report.verdicts[run.folder]).drift is not None]
         for group in report.groups
@@ -91,7 +90,10 @@ def _entropies(report: Report) -> list[str]:
     lost = [label for label, all_of in known.items() if all_of and all(v.collapse and not v.in_band for v in all_of)]
     together = {", ".join(lost): [verdict for label in lost for verdict in known[label]]} if len(lost) > 1 else {}
     apart = {label: verdicts for label, verdicts in known.items() if verdicts and not (together and label in lost)}
-    return [f"Entropy of {labels}: {_entropy(verdicts)}" for labels, verdicts in (together | apart).items()][:LONGEST]
+    fates: dict[str, list[str]] = {}
+    for labels, verdicts in (together | apart).items():
+        fates.setdefault(_entropy(verdicts), []).append(labels)
+    return [f"Entropy of {', '.join(labels)}: {fate}" for fate, labels in fates.items()][:LONGEST]
 
 
 def _entropy(known: list[Verdict]) -> str:
