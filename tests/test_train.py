@@ -231,6 +231,6 @@ def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
     result = command("train", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in "01"]
+    left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]
     assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
     assert "metrics.csv" not in left[0]
