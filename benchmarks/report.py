@@ -95,16 +95,16 @@ def main() -> None:
             folder = (asked.keep or Path(temporary)) / f"runs_{count}"
             if not folder.exists():
                 make(folder, count, asked.steps)
-            start = time.perf_counter()
+            start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
             command = [sys.executable, "-m", "isentropic.report", str(folder), "--out", str(Path(temporary) / "report")]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             seconds = time.perf_counter() - start
             page = (Path(temporary) / "report" / "report.html").stat().st_size / 1e6
-            peak = (
-                resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-            )  # the largest so far: ask in rising order
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime  # of all its processes
+            peak = after.ru_maxrss / 1e6  # the largest so far: count upwards
             sizes = {"peak_gb": round(peak, 2), "page_mb": round(page, 2)}
-            rows.append({"runs": count, "seconds": round(seconds, 1)} | sizes)
+            rows.append({"runs": count, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1)} | sizes)
             print(rows[-1], flush=True)
     if asked.out:
         asked.out.write_text(json.dumps({"cpu": os.cpu_count(), "steps": asked.steps, "rows": rows}, indent=1) + "\n")

@@ -180,12 +180,14 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
 
 
 SPREAD = [*METHOD, "rollout/curation=[overlong]", "rollout.steps=3"]  # ranks that drop groups go on alone
+SPREAD += ["policy.optimization.micro_batch=4"]
 
 
 def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(command, inside, tmp_path):
     alone = inside(train, *SPREAD)
     first = inside(train, *SPREAD, "rollout.steps=1")
     sharded = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "rollout.steps=2"]
+    sharded += ["policy.optimization.sharded_gradients=true"]
     result = command(
         "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
     )

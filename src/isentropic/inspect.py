@@ -1,4 +1,4 @@
-"""Any algorithm on saved rollouts, token by token, as in docs/inspect.md: `python -m isentropic.inspect rollouts=FILE`."""
+"""Any algorithm on saved rollouts, token by token: `isentropic.inspect rollouts=FILE`, explained in docs/inspect.md."""
 
 import csv
 import json

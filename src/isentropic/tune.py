@@ -120,7 +120,7 @@ def follow(search: Search, trial: "Trial", folder: Path, overrides: list[str]) -
     command = [sys.executable, "-m", "isentropic.train", *overrides, *EACH, f"hydra.run.dir='{folder}'"]
     with (folder / "train.log").open("a", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        seen, behind, running = -1.0, False, True
+        seen, behind, running = 0.0, False, True  # before the first rollout all are alike
         try:
             while running and not behind:
                 running = process.poll() is None  # before the look: what comes last is looked at too

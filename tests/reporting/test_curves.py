@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from isentropic.reporting.curves import compare, curves, load, smooth
+from isentropic.reporting.curves import curves, load, smooth
 
 
 def write(folder, target, steps=300, seed=0):
@@ -41,11 +41,6 @@ def test_a_run_is_drawn_into_its_folder(tmp_path):
     assert path == tmp_path / "run" / "curves.png" and is_picture_with_ink(path)
 
 
-def test_runs_are_drawn_over_one_another_where_asked(tmp_path):
-    folders = [write(tmp_path / "grpo", target=None), write(tmp_path / "stare", target=0.15, seed=1)]
-    assert is_picture_with_ink(compare(folders, ["grpo", "stare"], tmp_path / "figures" / "both.png"))
-
-
 def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):
     (tmp_path / "metrics.csv").write_text("entropy/mean,step\n0.3,1\n")
     assert is_picture_with_ink(curves(tmp_path))
@@ -69,11 +64,6 @@ def test_a_folder_without_metrics_is_an_error(tmp_path):
     (tmp_path / "metrics.csv").write_text("step,entropy/mean\n")
     with pytest.raises(ValueError, match="holds no metrics yet"):
         curves(tmp_path)
-
-
-def test_every_run_needs_a_label(tmp_path):
-    with pytest.raises(ValueError, match="1 runs have 2 labels"):
-        compare([tmp_path], ["a", "b"], tmp_path / "x.png")
 
 
 def test_the_running_mean_takes_what_there_is_on_either_side():

@@ -101,6 +101,22 @@ def test_groups_are_hidden_and_lit(reported, opened):
         assert page.locator("#rp").get_attribute("class") == ""
 
 
+def test_of_many_groups_bands_and_seeds_are_those_of_the_one_pointed_at(tmp_path, opened):
+    for recipe in ("grpo", "dapo", "stare", "stapo", "gtpo", "gspo", "cispo"):
+        for seed in range(3):
+            make(tmp_path / f"{recipe}_{seed}", recipe, seed, rollouts=20, planned=20)
+    main([str(tmp_path), "--out", str(tmp_path / "report")])
+    shown = "all => all.filter((one) => getComputedStyle(one).display !== 'none').length"
+    with opened(tmp_path / "report" / "report.html") as page:
+        bands = page.locator(".chart", has_text="entropy (nats").locator(".wide")
+        assert bands.count() == 7 and bands.evaluate_all(shown) == 0
+        page.locator("#rp-groups label").nth(2).hover()
+        assert bands.evaluate_all(shown) == 1
+        page.locator("#rp-groups input").nth(2).uncheck()
+        page.mouse.move(0, 0)
+        assert bands.count() == 6 == bands.evaluate_all(shown), "six can be told apart"
+
+
 def test_arrow_keys_read_values_off_a_curve(reported, opened):
     with opened(reported) as page:
         chart = page.locator(".chart", has_text="entropy (nats")
@@ -164,6 +180,7 @@ def test_dark_and_print_and_reduced_motion(reported, opened):
         page.emulate_media(media="print")
         assert page.evaluate(ground) == "rgb(255, 255, 255)"
         assert page.locator("nav").is_hidden() and page.locator("#rp-controls").is_hidden()
+        assert page.locator("#runs thead th").first.inner_text() == "run", "heads stay, though they are buttons"
         assert len(page.pdf()) > 10_000
 
 

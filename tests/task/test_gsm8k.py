@@ -79,7 +79,7 @@ def test_json_and_csv_are_read_too(file):
         ("bad.jsonl", [row("one?", "7")], "line 1 of .* where #### and a number must stand"),
         ("bad.jsonl", [row("one?"), "{"], "is not jsonl in UTF-8"),
         ("bad.jsonl", ["[1]"], r"line 1 of .* is \[1\]"),
-        ("bad.txt", ["one?"], "does not end in .jsonl, .json or .csv"),
+        ("bad.txt", ["one?"], "does not end in .jsonl, .json, .csv or .parquet"),
     ],
 )
 def test_data_that_cannot_be_used_is_refused_with_its_place(file, name, rows, message):

@@ -37,6 +37,10 @@ class Launcher(ABC):
 
     again: bool  # what is done already too, its folder moved aside
 
+    def known(self, jobs: Sequence[Job]) -> frozenset[Job]:
+        """Those of which it knows better than their status.json whether they still run, and so takes in `run`."""
+        return frozenset()
+
     @abstractmethod
     def run(self, jobs: Sequence[Job], compose: Compose) -> Iterator[Outcome]:
         """Runs these jobs, and tells of each end as it comes. Raises BadInput for settings that do not fit."""

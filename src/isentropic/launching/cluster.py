@@ -67,6 +67,11 @@ class Cluster(Launcher):
     def script(self, jobs: Sequence[Job], options: Mapping[str, Any]) -> str:
         """What sbatch would be given."""
 
+    def known(self, jobs: Sequence[Job]) -> frozenset[Job]:
+        """Those that wrote their status as jobs of SLURM, or may soon."""
+        of = Submissions(folder_of(jobs)).of if jobs else {}
+        return frozenset(job for job in jobs if job.name in of)
+
     def run(self, jobs: Sequence[Job], compose: Compose) -> Iterator[Outcome]:
         """Submits what is not in the queue. CTRL-C while it waits leaves all of it there."""
         if not jobs:

@@ -1,7 +1,7 @@
 """What a sweep finds of its jobs: done before, still running somewhere, of other settings, or to be run."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ FEW = 40  # jobs whose whole config is composed and compared; a fifth of a secon
 ASIDE = ("paths", "ckpt_path", "print_config", "tags", "logger", "callbacks.progress")
 
 
-def survey(jobs: Sequence[Job], compose: Compose) -> tuple[list[Job], list[Outcome]]:
-    """Those to run, in order, and how it stands with the others."""
+def survey(jobs: Sequence[Job], compose: Compose, known: Collection[Job] = ()) -> tuple[list[Job], list[Outcome]]:
+    """Those to run, in order, and how it stands with the others. Of the `known` a launcher tells whether they run."""
     found = {job.folder: read(job.folder) for job in jobs}
     there = [job for job in jobs if (job.folder / "config.yaml").exists()]
     differing = differ(there, compose)
@@ -28,7 +28,7 @@ def survey(jobs: Sequence[Job], compose: Compose) -> tuple[list[Job], list[Outco
     others: list[Outcome] = []
     for job in jobs:
         status = found[job.folder]
-        if status and alive(job.folder, status):
+        if status and job not in known and alive(job.folder, status):
             others.append(Outcome(job, "unfinished", f"it runs already, as process {status.pid} on {status.host}"))
         elif job.folder in differing:
             others.append(Outcome(job, "failed", differing[job.folder]))

@@ -23,7 +23,7 @@ def sweep(
     if launcher.again:
         move_aside(jobs, folder)
     make = partial(compose, config, loader)
-    todo, outcomes = survey(jobs, make)
+    todo, outcomes = survey(jobs, make, launcher.known(jobs))
     left = f", {len(jobs) - len(todo)} left as they are" if len(todo) < len(jobs) else ""
     print(f"{len(jobs)} jobs in {folder}{left}; each one's output is in its {jobs[0].log.name}", flush=True)
     try:

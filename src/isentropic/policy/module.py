@@ -130,7 +130,7 @@ class PolicyModule(LightningModule):
         wanted = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
         logp = torch.zeros_like(now.logp)
         for index, micro in enumerate(micros):
-            self.sync_gradients(index == len(micros) - 1)
+            self.sync_gradients(self.optimization.sharded_gradients or index == len(micros) - 1)
             part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
             stats, scored = self.think(batch, micro, "gradient" if wanted else "none"), batch[micro.rows]
             loss, seen = self.algorithm.loss(stats, scored, part, drive, count)
@@ -142,9 +142,9 @@ class PolicyModule(LightningModule):
                 logp[micro.rows] = stats.logp.detach()
         return credit, TokenStats(logp, now.entropy, now.sensitivity), acted, metrics | self.step()
 
-    def sync_gradients(self, last: bool) -> None:
+    def sync_gradients(self, now: bool) -> None:
         if isinstance(self.policy, FSDPModule):
-            self.policy.set_requires_gradient_sync(last)
+            self.policy.set_requires_gradient_sync(now)
 
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""

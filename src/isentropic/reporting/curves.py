@@ -1,4 +1,4 @@
-"""Curves of a run, or of several over one another, from their `metrics.csv`."""
+"""The curves of one run, from its `metrics.csv`."""
 
 import csv
 from collections.abc import Sequence
@@ -41,19 +41,6 @@ def curves(folder: Path) -> Path:
     draw_rollouts(axes[1][0], [run], "rollout/reward", "reward")
     draw_rollouts(axes[1][1], [run], "rollout/length", "response length (tokens)")
     return save(figure, Path(folder) / "curves.png")
-
-
-def compare(folders: Sequence[Path], labels: Sequence[str], out: Path) -> Path:
-    """Draws runs over one another. Raises ValueError where a label or a run's metrics are missing."""
-    if len(folders) != len(labels) or not folders:
-        raise ValueError(f"{len(folders)} runs have {len(labels)} labels; give at least one run, and one label each")
-    runs = [load(folder, label) for folder, label in zip(folders, labels, strict=True)]
-    figure, axes = canvas()
-    draw_entropy(axes[0][0], runs)
-    draw_rollouts(axes[0][1], runs, "rollout/reward", "reward")
-    draw_scores(axes[1][0], runs, ("avg@",), "avg@k on held-out problems")
-    draw_scores(axes[1][1], runs, ("pass@",), "pass@k on held-out problems")
-    return save(figure, Path(out))
 
 
 def load(folder: Path, label: str) -> Run:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from isentropic.reporting.curves import COLOURS, DASHES, MARKERS
 
-STYLES = len(COLOURS) * 2  # that can be told apart
+STYLES = 16  # that can be told apart, and panels that make a square
 PANELS = 6  # groups up to which one frame holds all; more get a panel each
 SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp and readable to screen readers
@@ -38,20 +38,29 @@ def style(index: int) -> Style:
     return Style(COLOURS[colour], DASHES[(colour + turn) % len(DASHES)], MARKERS[(colour + 2 * turn) % len(MARKERS)])
 
 
-def canvas(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+def canvas(width: float, height: float, by_hand: bool = False) -> Figure:
+    figure = Figure(figsize=(width, height), dpi=150, layout=None if by_hand else "constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def panels(figure: Figure, count: int) -> list[Any]:
-    """So many frames of one scale; the last row may be shorter."""
+def single() -> tuple[Figure, list[Any]]:
+    figure = canvas(8, 4)
+    return figure, list(figure.subplots(1, 1, squeeze=False).flat)
+
+
+def panels(count: int) -> tuple[Figure, list[Any]]:
+    """So many frames of one scale; the last row may be shorter. Laid out by hand, which is much faster."""
     columns = min(count, 4 if count > 9 else 3)
     rows = -(-count // columns)
+    height = 2.1 * rows + 0.8
+    figure = canvas(10, height, by_hand=True)
+    figure.subplots_adjust(0.05, 0.55 / height, 0.99, 1 - 0.65 / height, wspace=0.1, hspace=0.3)
     grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     for spare in grid[count:]:
         spare.set_visible(False)
-    return grid[:count]
+    grid[0].locator_params(nbins=4)  # of all, as they share their axes
+    return figure, grid[:count]
 
 
 def frame(axis: Any, title: str = "", across: str = "", up: str = "") -> None:
@@ -71,15 +80,14 @@ def bundle(axis: Any, lines: Iterable[tuple[np.ndarray, np.ndarray]], colour: st
 def plain(label: str, width: int = 34) -> str:
     """As it is: matplotlib would read $ as mathematics and hide what begins with an underscore."""
     text = "\n".join(textwrap.wrap(label, width)) or " "
-    text = text.replace("\\", "\\\\").replace("$", r"\$")
+    text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     with matplotlib.rc_context(SETTINGS):
-        engine = figure.get_layout_engine()
-        assert engine is not None
-        engine.execute(figure)
-        figure.set_layout_engine("none")  # or every file would be laid out anew, which takes longer than drawing
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+            figure.set_layout_engine("none")  # or every file would be laid out anew, which takes longer than drawing
         for kind in ("png", "svg"):
             figure.savefig(folder / f"{name}.{kind}", metadata={"Date": None} if kind == "svg" else None)

@@ -49,7 +49,7 @@ def _runs(report: Report) -> Any:
 
 def _array(values: list[Any]) -> Any:
     """A column has one type: where settings have several, their text."""
-    kinds = {type(value) for value in values if value is not None}
+    kinds = set(map(type, values)) - {type(None)}
     if kinds <= {int, float} and float in kinds:
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array(values if len(kinds) <= 1 else [None if value is None else str(value) for value in values])

@@ -10,7 +10,7 @@ import numpy as np
 
 from isentropic.reporting.compute import AXES
 from isentropic.reporting.curves import BAND
-from isentropic.reporting.drawing import PANELS, SETTINGS, bundle, canvas, frame, panels, plain, save, style
+from isentropic.reporting.drawing import PANELS, SETTINGS, bundle, frame, panels, plain, save, single, style
 from isentropic.reporting.groups import Group
 from isentropic.reporting.lines import Line, line, trace
 from isentropic.reporting.parallel import spread
@@ -64,23 +64,17 @@ def curve_pictures(groups: Sequence[Group], included: set[Path], folder: Path) -
     evaluations = sorted({name for run in runs for name in run.scores})
     tasks: list[Task] = []
     for metric in (*evaluations, *(name for name in TITLES if any(name in run.metrics for run in runs))):
-        for axis in _axes(metric, len(groups)):
+        for axis in AXES if metric in EVERY_AXIS or metric in evaluations else ("rollouts",):
             kept = [[run for run in group.runs if run.folder in included] for group in groups]
             lines = [line(group, some, metric, axis) for group, some in zip(groups, kept, strict=True)]
-            strays = [_strays(group, included, metric, axis) for group in groups]
+            strays = [strays_of(group, included, metric, axis) for group in groups]
             if any(lines) or any(one.traces for one in strays):
                 targets = steady_targets(runs) if metric == "entropy/mean" else []
                 tasks.append(Task(metric, axis, lines, strays, targets, folder))
     return spread(_draw, tasks, chunk=1 if len(groups) > PANELS else len(tasks) or 1)
 
 
-def _axes(metric: str, groups: int) -> list[str]:
-    """Panels take long to draw, so there only evaluations come over every axis; report.html has them all."""
-    every = metric.startswith("eval/") or (metric in EVERY_AXIS and groups <= PANELS)
-    return list(AXES) if every else ["rollouts"]
-
-
-def _strays(group: Group, included: set[Path], metric: str, axis: str) -> Strays:
+def strays_of(group: Group, included: set[Path], metric: str, axis: str) -> Strays:
     out = [run for run in group.runs if run.folder not in included][:10]
     return Strays(group, [found for run in out if (found := trace(run, metric, axis)) is not None])
 
@@ -96,19 +90,16 @@ def _drawn(
     shown = [i for i in range(len(lines)) if lines[i] or strays[i].traces]
     title, across = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"), AXES[axis]
     together = len(shown) <= PANELS
-    figure = canvas(8, 4) if together else canvas(10, 2.1 * -(-len(shown) // (4 if len(shown) > 9 else 3)) + 0.6)
-    frames = panels(figure, 1 if together else len(shown))
+    figure, frames = single() if together else panels(len(shown))
     for place, index in enumerate(shown):
         here = frames[0] if together else frames[place]
         if not together:
             _others(here, [lines[i] for i in shown if i != index])
-        _group(here, index, lines[index], strays[index], metric)
+        draw_group(here, index, lines[index], strays[index], metric)
     for here, index in zip(frames, shown, strict=False):
         frame(here, title if together else plain(strays[index].group.label, 30), across if together else "")
-        _bands(here, targets)
+        draw_bands(here, targets)
         here.set_ylim(bottom=min(0, here.get_ylim()[0]) if metric == "rollout/reward" else 0)
-    if not together:
-        frames[0].locator_params(nbins=4)  # shared by all
     if together:
         frames[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     else:
@@ -117,11 +108,11 @@ def _drawn(
     name = f"{metric.replace('/', '_').replace('@', '_at_')}_{axis}"
     save(figure, folder, name)
     return Picture(
-        name, f"{title}, over {across}", _alt(title, across, lines, strays, targets), _note(metric), metric, axis
+        name, f"{title}, over {across}", told(title, across, lines, strays, targets), _note(metric), metric, axis
     )
 
 
-def _group(axis: Any, index: int, drawn: Line | None, strays: Strays, metric: str) -> None:
+def draw_group(axis: Any, index: int, drawn: Line | None, strays: Strays, metric: str) -> None:
     colour, dash, marker = style(index)
     if drawn is not None:
         label = f"{plain(drawn.group.label)} (n = {drawn.count})"
@@ -149,7 +140,7 @@ def steady_targets(runs: list[Run]) -> list[float]:
     return found if len(found) <= 3 else []
 
 
-def _bands(axis: Any, targets: list[float]) -> None:
+def draw_bands(axis: Any, targets: list[float]) -> None:
     for target in targets:
         axis.axhspan(
             target * (1 - BAND), target * (1 + BAND), color="0.88", zorder=0, label=f"target {target:.3g} ± {BAND:.0%}"
@@ -165,7 +156,7 @@ def _note(metric: str) -> str:
     )
 
 
-def _alt(title: str, across: str, lines: list[Line | None], strays: list[Strays], targets: list[float]) -> str:
+def told(title: str, across: str, lines: list[Line | None], strays: list[Strays], targets: list[float]) -> str:
     words = [f"{drawn.group.label} {_course(drawn)}" for drawn in lines if drawn is not None]
     out = sum(len(one.traces) for one in strays)
     more = f" {out} run{'s' if out > 1 else ''} left out of the means." if out else ""

@@ -11,6 +11,7 @@ from isentropic.reporting.drawing import STYLES
 from isentropic.reporting.figures import Picture, curve_pictures
 from isentropic.reporting.groups import Group, group
 from isentropic.reporting.odd import Odd, complete, odd, twice
+from isentropic.reporting.overview import overview
 from isentropic.reporting.runs import Run
 from isentropic.reporting.statistics import Score, measured, scores
 from isentropic.reporting.verdict import Verdict, judge
@@ -50,7 +51,8 @@ def findings(
     shown = _shown(grouping.groups, reference, found)
     places = {id(one) for one in shown}
     compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
-    pictures = score_pictures(shown, found, compared, figures) + curve_pictures(shown, included, figures)
+    pictures = overview(shown, included, figures)
+    pictures += score_pictures(shown, found, compared, figures) + curve_pictures(shown, included, figures)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
         command=command,

@@ -49,7 +49,8 @@ def group(runs: Sequence[Run], ignore: Iterable[str] = ()) -> Grouping:
         if not any(_under(key, name) for key in keys):
             raise ValueError(f"--ignore {name}: no run has such a key; config.yaml of a run lists them")
     homes = [_homes(run) for run in known]
-    columns = {key: _column(key, known, homes) for key in keys if not NO_SETTINGS.fullmatch(key)}
+    written = {key: [run.config.get(key, ABSENT) for run in known] for key in keys if not NO_SETTINGS.fullmatch(key)}
+    columns = {key: _placeless(column, homes) for key, column in written.items() if _differ(column)}
     varied = {k: c for k, c in columns.items() if _differ(c) and not any(_under(k, i) for i in ignored)}
     seeds = _seeds(varied)
     settings = {key: column for key, column in varied.items() if key not in seeds}
@@ -90,9 +91,9 @@ def _grouped(runs: Sequence[Run], settings: dict[str, list[Scalar]], seeds: list
     return Grouping(groups, list(settings), seeds, notes)
 
 
-def _column(key: str, runs: Sequence[Run], homes: list[tuple[str, ...]]) -> list[Scalar]:
+def _placeless(column: list[Scalar], homes: list[tuple[str, ...]]) -> list[Scalar]:
     """Paths without the folders that are the machine's or the run's, so that copies of a project compare."""
-    return [_placeless(run.config.get(key, ABSENT), home) for run, home in zip(runs, homes, strict=True)]
+    return [_stripped(value, home) for value, home in zip(column, homes, strict=True)]
 
 
 def _differ(column: list[Scalar]) -> bool:
@@ -101,7 +102,7 @@ def _differ(column: list[Scalar]) -> bool:
     return any(value != first or (value is True) != (first is True) for value in column)
 
 
-def _placeless(value: Scalar, home: tuple[str, ...]) -> Scalar:
+def _stripped(value: Scalar, home: tuple[str, ...]) -> Scalar:
     if isinstance(value, str) and "/" in value:
         for path in home:
             if value.startswith(path):

@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Run:
     def seed(self) -> Scalar:
         return self.config.get("seed")
 
-    @property
+    @cached_property
     def rollouts(self) -> int:
         """Learnt from so far."""
         return max((int(series.steps[-1]) for series in self.metrics.values()), default=0)
@@ -45,7 +45,7 @@ class Run:
         steps = self.config.get("rollout.steps")
         return steps if isinstance(steps, int) and not isinstance(steps, bool) else None
 
-    @property
+    @cached_property
     def scores(self) -> list[str]:
         """Names of its evaluations, such as `eval/avg@8`, without their bounds."""
         return sorted(n for n in self.metrics if n.startswith("eval/") and not n.endswith(("_low", "_high")))

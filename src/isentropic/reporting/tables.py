@@ -73,10 +73,11 @@ def settings(report: Report) -> Table:
 
 def runs(report: Report) -> Table:
     metrics = measured(report.runs)
-    rows = [_run(report, group, run, metrics) for group in _ordered(report) for run in group.runs]
+    every = [(group, run) for group in _ordered(report) for run in group.runs]
+    rows = [_run(report, group, run, metrics) for group, run in every[:LONGEST]]
     note = "Every run by itself, and what became of its entropy."
     head = ["run", "group", "seed", "status", "rollouts", *map(title, metrics), "entropy"]
-    return _cut("runs", "Runs", note, head, rows)
+    return _cut("runs", "Runs", note, head, rows, len(every))
 
 
 def odd(report: Report) -> Table:
@@ -85,15 +86,16 @@ def odd(report: Report) -> Table:
     for one in report.odd:  # what all runs of a group have in common is said once
         key = (groups[one.run.folder], one.sentence, "yes" if one.included else "no")
         found.setdefault(key, []).append(one)
+    sizes = {group.label: len(group.runs) for group in report.groups}
     rows = [
-        [_named(report, ones, label), label, sentence, counted] for (label, sentence, counted), ones in found.items()
+        [_named(report, ones, sizes[label]), label, sentence, counted]
+        for (label, sentence, counted), ones in list(found.items())[:LONGEST]
     ]
     note = "Shown and named rather than averaged away. Runs that did not get to their end are in no statistics."
-    return _cut("odd", "Odd runs", note, ["run", "group", "what", "in the statistics"], rows)
+    return _cut("odd", "Odd runs", note, ["run", "group", "what", "in the statistics"], rows, len(found))
 
 
-def _named(report: Report, ones: list[Odd], label: str) -> str:
-    total = sum(len(group.runs) for group in report.groups if group.label == label)
+def _named(report: Report, ones: list[Odd], total: int) -> str:
     if len(ones) == total > 2:
         return f"all {total}"
     listed = [report.names[one.run.folder] for one in ones[:5]]
@@ -138,7 +140,8 @@ def _setting(value: object) -> str:
     return "null" if value is None else str(value)
 
 
-def _cut(name: str, heading: str, note: str, head: list[str], rows: list[list[str]]) -> Table:
-    if len(rows) > LONGEST:
-        note = f"{note} The first {LONGEST} of {len(rows)} rows; runs.parquet has every run."
+def _cut(name: str, heading: str, note: str, head: list[str], rows: list[list[str]], count: int | None = None) -> Table:
+    """`count`: how many rows there would be, where not all were made."""
+    if (count or len(rows)) > LONGEST:
+        note = f"{note} The first {LONGEST} of {count or len(rows)} rows; runs.parquet has every run."
     return Table(name, heading, note, head, rows[:LONGEST])

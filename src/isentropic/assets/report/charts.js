@@ -5,7 +5,7 @@
   const data = JSON.parse(source.textContent), root = document.getElementById("rp");
   const at = (id) => document.getElementById("rp-" + id);
   const state = { axis: "rollouts", hidden: new Set() };
-  const SVG = "http://www.w3.org/2000/svg", HEIGHT = 250, EDGE = { left: 46, right: 12, top: 8, bottom: 38 };
+  const SVG = "http://www.w3.org/2000/svg", HEIGHT = 250, CLEAR = 6, EDGE = { left: 46, right: 12, top: 8, bottom: 38 };
 
   function make(tag, attributes = {}, ...children) {
     const svg = ["svg", "path", "line", "rect", "text", "g", "circle", "title"].includes(tag);
@@ -42,7 +42,7 @@
     const x = (place) => EDGE.left + ((place - first) / (last - first || 1)) * (inner.right - EDGE.left);
     const y = (value) => inner.bottom - ((value - bottom) / (top - bottom)) * (inner.bottom - EDGE.top);
     const path = (line, column) => line.place.map((place, i) => `${i ? "L" : "M"}${x(place).toFixed(1)} ${y(column[i]).toFixed(1)}`).join("");
-    const svg = make("svg", { class: "plot", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", tabindex: 0, "aria-label": chart.alt[axis] || chart.title });
+    const svg = make("svg", { class: lines.length > CLEAR ? "plot many" : "plot", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", tabindex: 0, "aria-label": chart.alt[axis] || chart.title });
     for (const tick of ticks(bottom, top, 5)) {
       svg.append(make("line", { class: "rule", x1: EDGE.left, x2: inner.right, y1: y(tick), y2: y(tick) }), make("text", { x: EDGE.left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(tick)));
     }
@@ -99,7 +99,10 @@
     return [chart, box];
   });
   const redraw = () => boxes.forEach(([chart, box]) => draw(chart, box));
-  const light = (group) => { root.className = group === null ? "" : `lit-${group}`; };
+  function light(group) {
+    root.className = group === null ? "" : `lit-${group}`;
+    for (const one of at("charts").querySelectorAll("g[data-group]")) one.classList.toggle("on", one.dataset.group === group);
+  }
 
   for (const [key, name] of Object.entries(data.axes)) {
     if (!data.charts.some((chart) => chart.lines[key])) continue;
