@@ -151,6 +151,9 @@ def test_a_run_in_the_folder_of_another_keeps_its_metrics(inside, capsys):
     assert (folder / "metrics.1.csv").read_text() == before
     assert list(rows(folder)) == [2]
     assert "kept in" in capsys.readouterr().out
+    inside(train, "rollout.steps=1", "rollout.size=16", folder=folder)
+    assert (folder / "metrics.1.csv.1").read_text() == before, "a run from the start has parts of another"
+    assert {file.name for file in folder.glob("metrics*.csv")} == {"metrics.csv"} and list(rows(folder)) == [1]
 
 
 def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):

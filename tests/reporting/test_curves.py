@@ -36,6 +36,18 @@ def is_picture_with_ink(path):
     return pixels.shape[0] > 500 and pixels.shape[1] > 500 and 0.005 < (pixels[..., :3] < 0.9).any(-1).mean() < 0.5
 
 
+def test_the_parts_of_a_resumed_run_are_one_curve_and_the_newest_counts(tmp_path):
+    for name, rows in {
+        "metrics.1.csv": "1,0.5\n2,0.4",
+        "metrics.10.csv": "4,0.2",
+        "metrics.csv": "2,0.3\n3,0.25",
+    }.items():
+        (tmp_path / name).write_text(f"step,entropy/mean\n{rows}\n")
+    (tmp_path / "metrics.csv.1").write_text("step,entropy/mean\n9,0.9\n")
+    steps, values = load(tmp_path, "").metrics["entropy/mean"]
+    assert (steps.tolist(), values.tolist()) == ([1, 2, 3, 4], [0.5, 0.3, 0.25, 0.2])
+
+
 def test_a_run_is_drawn_into_its_folder(tmp_path):
     path = curves(write(tmp_path / "run", target=0.15))
     assert path == tmp_path / "run" / "curves.png" and is_picture_with_ink(path)

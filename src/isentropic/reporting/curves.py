@@ -44,13 +44,14 @@ def curves(folder: Path) -> Path:
 
 
 def load(folder: Path, label: str) -> Run:
-    """The newest `metrics.csv` in or under a folder; of a step logged twice, as by a resumed run, the last counts."""
+    """The newest `metrics.csv` under a folder, and the earlier parts of its run; of a step in several, the last."""
     files = sorted(Path(folder).rglob("metrics.csv"), key=lambda file: file.stat().st_mtime)
     if not files:
         raise ValueError(f"no metrics.csv in {folder}; give the folder of a run made with logger=csv")
     values: dict[str, dict[float, float]] = {}
-    with files[-1].open(newline="") as file:
-        for row in csv.DictReader(file):
+    parts = sorted(files[-1].parent.glob("metrics.*.csv"), key=lambda file: int(file.name.split(".")[1]))
+    for part in (*parts, files[-1]):
+        for row in csv.DictReader(part.read_text().splitlines()):
             if row.get("step"):
                 for name, value in row.items():
                     if value and value != "nan" and name != "step":  # a mean over nothing
