@@ -1,5 +1,6 @@
 """Models small enough to build in a test, and runs of the entry points that several tests look at."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import yaml
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
@@ -95,7 +97,7 @@ def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
 
     sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
     if "judging" not in settings:
-        settings["judging"] = Judging(problems=judged, count=2, batch=2, decoding=decoding())
+        settings["judging"] = Judging(split="test", problems=judged, count=2, batch=2, decoding=decoding())
     defaults = sizes | {"tokenizer": model, "chat": False, "decoding": decoding(temperature=temperature)}
     return RolloutDataModule(**(defaults | {"task": task or sums(), "sampler": sampler} | settings))
 
@@ -120,7 +122,7 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
     )  # fmt: skip
     optimization = Optimization(
         lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,
-        mini_batch=mini_batch, micro_batch=4, micro_tokens=None,
+        mini_batch=mini_batch, micro_batch=4, micro_tokens=None, sharded_gradients=False,
     )  # fmt: skip
     return PolicyModule(
         algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False), reference,
@@ -242,3 +244,50 @@ def short(inside) -> Path:
     from isentropic.train import train
 
     return inside(train, "rollout.steps=1", "rollout.size=16")
+
+
+def write_run(folder, seed=0, steps=40, metrics=None, config=(), overrides=(), status=None, scores=None):
+    """A run's folder by hand: `metrics` gives the values of what every rollout logs, `scores` those of evaluations."""
+    folder.mkdir(parents=True, exist_ok=True)
+    metrics = {"entropy/mean": [0.3 - 0.001 * i for i in range(steps)]} if metrics is None else metrics
+    scores = {"eval/avg@8": [0.2, 0.4 + 0.01 * seed]} if scores is None else scores
+    lines = [",".join([*metrics, *scores, "step"])]
+    for step in range(steps + 1):
+        rollout = [str(values[step - 1]) if 0 < step <= len(values) else "" for values in metrics.values()]
+        judged = {0: 0, steps: -1}.get(step)
+        evaluated = ["" if judged is None else str(values[judged]) for values in scores.values()]
+        lines.append(",".join([*rollout, *evaluated, str(step)]))
+    (folder / "metrics.csv").write_text("\n".join(lines) + "\n")
+    settings = {"seed": seed, "task": {"seed": seed}, "rollout": {"steps": steps}, "paths": {"output": str(folder)}}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings | dict(config), sort_keys=False))
+    (folder / ".hydra").mkdir(exist_ok=True)
+    (folder / ".hydra" / "overrides.yaml").write_text(yaml.safe_dump([*overrides, f"seed={seed}"]))
+    if status is not None:
+        (folder / "status.json").write_text(json.dumps(status))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def a_run():
+    return write_run
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Two methods by some seeds, in a folder: what a method changes is two keys, and its score is `base` plus noise."""
+
+    def make(seeds=(0, 1, 2), bases=(("grpo", 0.4), ("stare", 0.6)), **settings):
+        for method, base in bases:
+            for seed in seeds:
+                score = base + (0.013 * seed * seed) % 0.03
+                write_run(
+                    tmp_path / "sweep" / f"{method}_{seed}",
+                    seed=seed,
+                    config={"algorithm": {"control": {"_target_": method.title()}, "boost": len(method)}},
+                    overrides=[f"algorithm={method}"],
+                    scores={"eval/avg@8": [0.2, score], "eval/pass@16": [0.6, score + 0.2]},
+                    **settings,
+                )
+        return tmp_path / "sweep"
+
+    return make

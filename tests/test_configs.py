@@ -7,21 +7,32 @@ import pytest
 from isentropic.compose import check_jobs, loader_of
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-LISTS = ("algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation")  # parts that stand side by side
+# Parts stand next to GRPO's, as a recipe may set what another part does not have; sets are of one task.
+FIRST = {"algorithm/": "algorithm=grpo", "task/set": "task=math"}
+# Parts that stand side by side.
+LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "task/set"
+PLAN = ("card",)  # groups of plan.yaml alone
 
 
-def options() -> list[str]:
+def options(*groups: str) -> list[str]:
+    """Of these groups, else of all that training has."""
     files = [f.relative_to(CONFIGS).with_suffix("") for f in sorted(CONFIGS.rglob("*.yaml"))]
     parents = [(f.parent.as_posix(), f.name) for f in files if f.parts[0] not in ("hydra", "local")]
     chosen = [(group, name) for group, name in parents if group != "." and not group.startswith("experiment/")]
-    return [f"{group}=[{name}]" if group in LISTS else f"{group}={name}" for group, name in chosen]
+    chosen = [(group, name) for group, name in chosen if (group in groups if groups else group not in PLAN)]
+    within = {"task/set": "task/set@task.test"}
+    return [f"{within.get(group, group)}={f'[{name}]' if group in LISTS else name}" for group, name in chosen]
 
 
 @pytest.mark.parametrize("option", ["seed=1", *options()])
 def test_every_option_of_training_fits(option: str):
-    # Parts stand next to GRPO's, as a recipe may set what another part does not have.
-    recipe = ["algorithm=grpo"] if option.startswith("algorithm/") else []
-    check_jobs(loader_of(CONFIGS), "train", [*recipe, option, "policy.model.path=somewhere"], sweep=False)
+    first = [choice for group, choice in FIRST.items() if option.startswith(group)]
+    check_jobs(loader_of(CONFIGS), "train", [*first, option, "policy.model.path=somewhere"], sweep=False)
+
+
+@pytest.mark.parametrize("option", options(*PLAN))
+def test_every_option_of_a_plan_fits(option: str):
+    check_jobs(loader_of(CONFIGS), "plan", [option], sweep=False)
 
 
 def test_evaluation_fits():

@@ -12,6 +12,7 @@ from isentropic.build import BadInput
 from isentropic.compose import compose, loader_of
 from isentropic.entry import CONFIGS
 from isentropic.inspect import inspect
+from isentropic.reporting.tokens import load
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLE = f"rollouts={DOCS / 'rollouts.jsonl'}"
@@ -72,6 +73,29 @@ def test_a_run_s_samples_give_the_credit_that_the_run_gave(look, short):
     assert credit == pytest.approx([value for line in samples for value in line["advantages"]], abs=1e-5)
     assert found["metrics"]["sampler/ess"] == pytest.approx(1, abs=1e-4)
     assert isinstance(found["metrics"]["entropy/predicted_change"], float)
+
+
+def test_one_answer_under_several_methods_is_one_page(look, capsys, tmp_path):
+    page = f"html={tmp_path / 'answers.html'}"
+    look(EXAMPLE, "algorithm=grpo", page, "method=grpo")
+    look(EXAMPLE, "algorithm=stare_c2", "algorithm.control.target=1.2", page, "method=stare")
+    assert f"token page: {tmp_path / 'answers.html'}" in capsys.readouterr().out
+    grpo, stare = load(tmp_path / "answers.html")
+    assert (grpo.name, stare.name, len(grpo.answers)) == ("grpo", "stare", 4)
+    assert grpo.answers[0]["weight"] == 1 and grpo.answers[0]["touched"] == {}
+    touched = [one["touched"]["stare"] for one in stare.answers]
+    assert touched == [[], [3], [2], []], "the two that it says it scaled"
+    for one, places in zip(stare.answers, touched, strict=True):
+        weight = one["weight"] if isinstance(one["weight"], list) else [one["weight"]] * len(one["texts"])
+        assert [place for place, value in enumerate(weight) if value != 1] == places
+    assert stare.answers[1]["clipped"]["ceiling"] == [3], "as in tokens.csv"
+    assert stare.answers[0]["surprisal"] == pytest.approx([0.1054, 6.725, 0.6931, 1.204, 0.2231])
+
+
+def test_a_page_that_is_something_else_is_not_written_over(look, tmp_path):
+    (tmp_path / "notes.html").write_text("notes")
+    with pytest.raises(BadInput, match=r"html: .*notes\.html is there and no page of tokens"):
+        look(EXAMPLE, "algorithm=grpo", f"html={tmp_path / 'notes.html'}", "method=grpo")
 
 
 def test_what_the_file_does_not_say_but_a_part_reads_is_named(look, tmp_path):

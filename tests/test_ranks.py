@@ -57,8 +57,8 @@ def test_each_job_of_a_sweep_has_its_own_ranks_and_one_folder(tmp_path: Path):
     lines = run(tmp_path, "-m", "name=a,b")
     assert lines == [f"{name}: rank {rank} of 2, Parameter" for name in "ab" for rank in (0, 1)]
     (sweep,) = (tmp_path / "logs/train/multiruns").iterdir()
-    assert {p.name for p in sweep.iterdir()} == {"0", "1", "multirun.yaml"}
-    assert [(sweep / number / "config.yaml").exists() for number in "01"] == [True, True]
+    assert {p.name for p in sweep.iterdir()} == {"name=a", "name=b", "multirun.yaml"}
+    assert all((sweep / f"name={name}" / "config.yaml").exists() for name in "ab")
     assert not (tmp_path / "logs/train/runs").exists()
 
 

@@ -112,11 +112,12 @@ def test_a_run_leaves_what_it_is_documented_to_leave(quickstart):
 
 
 def test_loggers_beside_the_folder_are_told_the_settings_and_count_in_rollouts(inside):
-    folder = inside(train, "logger=tensorboard", "rollout.steps=2")
+    folder = inside(train, "logger=many", "logger.alias=verl", "rollout.steps=2")
+    assert list(rows(folder)) == [1, 2] and list(rows(folder, "eval/avg@8")) == [0, 2], "not our names in metrics.csv"
     assert yaml.safe_load((folder / "tensorboard" / "hparams.yaml").read_text())["rollout"]["steps"] == 2
     events = EventAccumulator(str(folder / "tensorboard")).Reload()
-    assert [event.step for event in events.Scalars("entropy/mean")] == [1, 2]
-    assert [event.step for event in events.Scalars("eval/avg@8")] == [0, 2]
+    assert [event.step for event in events.Scalars("actor/entropy")] == [1, 2]
+    assert [event.step for event in events.Scalars("val-core/countdown/acc/mean@8")] == [0, 2]
     assert "hp_metric" not in events.Tags()["scalars"]
 
 
@@ -150,6 +151,9 @@ def test_a_run_in_the_folder_of_another_keeps_its_metrics(inside, capsys):
     assert (folder / "metrics.1.csv").read_text() == before
     assert list(rows(folder)) == [2]
     assert "kept in" in capsys.readouterr().out
+    inside(train, "rollout.steps=1", "rollout.size=16", folder=folder)
+    assert (folder / "metrics.1.csv.1").read_text() == before, "a run from the start has parts of another"
+    assert {file.name for file in folder.glob("metrics*.csv")} == {"metrics.csv"} and list(rows(folder)) == [1]
 
 
 def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):
@@ -179,12 +183,14 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
 
 
 SPREAD = [*METHOD, "rollout/curation=[overlong]", "rollout.steps=3"]  # ranks that drop groups go on alone
+SPREAD += ["policy.optimization.micro_batch=4"]
 
 
 def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(command, inside, tmp_path):
     alone = inside(train, *SPREAD)
     first = inside(train, *SPREAD, "rollout.steps=1")
     sharded = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "rollout.steps=2"]
+    sharded += ["policy.optimization.sharded_gradients=true"]
     result = command(
         "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
     )
@@ -228,6 +234,6 @@ def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
     result = command("train", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in "01"]
+    left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]
     assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
     assert "metrics.csv" not in left[0]

@@ -33,7 +33,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from isentropic.build import BadInput
 from isentropic.compose import ROOT, check_jobs, loader_of
-from isentropic.launching.inside import a_process_of_its_own, extra_configs
+from isentropic.launching.inside import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.launching.names import name_sweep, quoted
 from isentropic.launching.table import conclude
 from isentropic.sources import sources, tree
@@ -55,7 +55,7 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
                 with a_process_of_its_own(folder):
                     if rank() == 0:
                         _record(cfg, folder, configs)
-                        with _on_sigterm(), recorded(folder, list(HydraConfig.get().overrides.task)) as status:
+                        with _on_sigterm(), recorded(folder, task_overrides()) as status:
                             result = function(cfg)
                             status.result = float(result) if isinstance(result, int | float) else None
                     else:
@@ -172,7 +172,7 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
 
 def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
     job = HydraConfig.get()
-    origin = sources(loader_of(configs, extra_configs()), str(job.job.config_name), list(job.overrides.task))
+    origin = sources(loader_of(configs, extra_configs()), str(job.job.config_name), task_overrides())
     text = tree(cfg, origin)
     (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
     (folder / "config_sources.txt").write_text(text)

@@ -1,7 +1,4 @@
-"""Any algorithm on saved rollouts, token by token: `python -m isentropic.inspect algorithm=stare rollouts=FILE`.
-
-docs/inspect.md describes the file and what is printed.
-"""
+"""Any algorithm on saved rollouts, token by token: `isentropic.inspect rollouts=FILE`, explained in docs/inspect.md."""
 
 import csv
 import json
@@ -17,6 +14,7 @@ from isentropic.entry import main
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from isentropic.algorithm.algorithm import Algorithm
     from isentropic.algorithm.trace import Trace
     from isentropic.rollout.saved import Saved
 
@@ -30,29 +28,44 @@ WIDTH = 140  # of the screen at least: files and pipes have no width
 @main("inspect")
 def inspect(cfg: DictConfig) -> None:
     """Prints what each rule did and every token; writes tokens.csv and inspect.json into the run's folder."""
-    from isentropic.algorithm.trace import trace
     from isentropic.rollout.saved import load
-    from isentropic.tensors import masked_mean
-    from isentropic.types import Vitals
 
     with bad_input("rollouts"):
         saved = load(Path(cfg.rollouts), cfg.step)
     algorithm = build(cfg, "algorithm")
-    entropy = float(masked_mean(saved.batch.old_entropy, saved.batch.mask)) if cfg.entropy is None else cfg.entropy
     with bad_input():
-        seen = trace(algorithm, saved.batch, saved.now, Vitals(entropy, cfg.progress))
-        complain(seen, saved, cfg.rollouts)
+        seen, summary = examine(algorithm, saved, cfg.rollouts, cfg.entropy, cfg.progress)
     rows = tabulate(seen, saved)
-    summary = {
+    save(Path(cfg.paths.output), summary, rows)
+    show(summary, rows, cfg.shown)
+    if cfg.html is not None:
+        with bad_input("html"):
+            page = draw(Path(cfg.html), cfg.method, lines(seen, saved))
+        print(f"token page: {page}")
+
+
+def examine(
+    algorithm: "Algorithm", saved: "Saved", file: str, entropy: float | None = None, progress: float = 0.0
+) -> "tuple[Trace, dict[str, Any]]":
+    """One update on all completions, and a summary of it; `entropy` is None for the mean over the file's tokens.
+
+    Moves the controller. Raises ValueError where a part reads what the file does not say, or an update does not know.
+    """
+    from isentropic.algorithm.trace import trace
+    from isentropic.tensors import masked_mean
+    from isentropic.types import Vitals
+
+    read = float(masked_mean(saved.batch.old_entropy, saved.batch.mask)) if entropy is None else entropy
+    seen = trace(algorithm, saved.batch, saved.now, Vitals(read, progress))
+    complain(seen, saved, file)
+    return seen, {
         "loss": number(seen.loss),
         "step": saved.step,
-        "control": {"entropy": number(entropy), "up": seen.drive.up, "down": seen.drive.down},
+        "control": {"entropy": number(read), "up": seen.drive.up, "down": seen.drive.down},
         "rules": seen.rules,
         "metrics": {name: number(value) for name, value in seen.metrics.items()},
         "reads": {part: sorted(names) for part, names in seen.reads.items()},
     }
-    save(Path(cfg.paths.output), summary, rows)
-    show(summary, rows, cfg.shown)
 
 
 def complain(seen: "Trace", saved: "Saved", file: str) -> None:
@@ -101,6 +114,35 @@ def save(folder: Path, summary: dict[str, Any], rows: list[Row]) -> None:
         writer = csv.DictWriter(file, list(rows[0]) if rows else [])
         writer.writeheader()
         writer.writerows(rows)
+
+
+def lines(seen: "Trace", saved: "Saved") -> list[dict[str, Any]]:
+    """Each completion as in a run's samples.jsonl."""
+    columns = {"logp": saved.batch.old_logp, "entropy": saved.batch.old_entropy, "ratio": seen.tokens["ratio"]}
+    names = {"estimate": "advantage", "advantages": "credit", "weight": "weight"}
+    columns |= {name: seen.tokens[column] for name, column in names.items()}
+    found: list[dict[str, Any]] = []
+    for r, chosen in enumerate(saved.batch.mask):
+        line: dict[str, Any] = {"step": saved.step, "group": int(saved.batch.group[r]) + 1, "prompt": saved.prompts[r]}
+        line |= {"completion": "".join(saved.labels[r]), "texts": saved.labels[r]}
+        line |= {"reward": number(saved.batch.reward[r]), "correct": bool(saved.batch.correct[r])}
+        line |= {"truncated": bool(saved.batch.truncated[r]), "kept": seen.credit.mask[r][chosen].tolist()}
+        line |= {name: [number(value) for value in values[r][chosen]] for name, values in columns.items()}
+        ends = {name: seen.tokens[name][r][chosen] for name in ("low", "high") if name in seen.tokens}
+        line["limits"] = {name: [number(value) for value in values] for name, values in ends.items()}
+        for name, masks in (("touched", seen.touched), ("clipped", seen.clipped)):
+            line[name] = {one: tokens[r][chosen].nonzero()[:, 0].tolist() for one, tokens in masks.items()}
+        found.append(line)
+    return found
+
+
+def draw(page: Path, method: str, completions: list[dict[str, Any]]) -> Path:
+    try:
+        from isentropic.reporting import tokens
+        from isentropic.reporting.answers import of_line
+    except ModuleNotFoundError as error:
+        raise ValueError(f"html={page} needs {error.name}; pip install 'isentropic[report]'") from error
+    return tokens.add(tokens.Sheet(method, [of_line(line) for line in completions], {}, []), page)
 
 
 def show(summary: dict[str, Any], rows: list[Row], count: int) -> None:

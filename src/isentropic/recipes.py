@@ -79,9 +79,9 @@ def values(name: str) -> dict[str, Any]:
 
 
 @cache
-def configured(name: str) -> DictConfig:
+def configured(name: str, *overrides: str) -> DictConfig:
     """The recipe alone, under `algorithm`."""
-    return compose(loader_of(CONFIGS), "inspect", [f"algorithm={name}", "rollouts=none"])
+    return compose(loader_of(CONFIGS), "inspect", [f"algorithm={name}", "rollouts=none", *overrides])
 
 
 def file(target: str) -> str:

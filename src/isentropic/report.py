@@ -1,49 +1,71 @@
-"""Run folders in, one picture and one table out: `python -m isentropic.report PICTURE.png LABEL=FOLDER …`."""
+"""Run folders in, a report out: what differs between them, by which statistics, and what cannot be claimed.
 
+    python -m isentropic.report FOLDER [LABEL=FOLDER ...] [--out DIR]
+
+Writes report.html, report.md, table.tex, runs.parquet, curves.parquet and figures/ into DIR: by default `report` in the
+folder, or beside one is working where there are several.
+"""
+
+import shlex
 import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
-import numpy as np
-
-from isentropic.reporting.curves import Run, compare, load
-
-USAGE = "usage: python -m isentropic.report PICTURE.png LABEL=FOLDER [LABEL=FOLDER ...]"
-
-
-def table(runs: list[Run]) -> str:
-    """Markdown: entropy over the first, middle and last tenth of a run, and each score before and after it."""
-    scores = sorted({name for run in runs for name in run.scores("")})
-    names = [name.removeprefix("eval/") for name in scores]
-    head = [
-        "run",
-        "rollouts",
-        "entropy: start",
-        "middle",
-        "end",
-        *(f"{n}: {when}" for n in names for when in ("base", "end")),
-    ]
-    rows = [head, ["---"] * len(head)]
-    for run in runs:
-        steps, entropy = run.metrics["entropy/mean"]
-        tenth = max(1, len(entropy) // 10)
-        middle = (len(entropy) - tenth) // 2
-        parts = (entropy[:tenth], entropy[middle : middle + tenth], entropy[-tenth:])
-        values = [run.metrics[name][1][place] for name in scores for place in (0, -1)]
-        rows.append([run.label, f"{steps[-1]:.0f}", *(f"{x:.3f}" for x in [*map(np.mean, parts), *values])])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+from isentropic.reporting import exports, page, texts
+from isentropic.reporting.findings import Report, findings
+from isentropic.reporting.runs import Run, find
+from isentropic.reporting.words import cautions, summary
 
 
 def main(arguments: list[str]) -> None:
-    if len(arguments) < 2 or not all("=" in argument for argument in arguments[1:]):
-        raise SystemExit(USAGE)
-    labels, folders = zip(*(argument.split("=", 1) for argument in arguments[1:]), strict=True)
+    asked = parser().parse_args(arguments)
     try:
-        runs = [load(Path(folder), label) for folder, label in zip(folders, labels, strict=True)]
-        picture = compare([Path(folder) for folder in folders], labels, Path(arguments[0]))
+        report, out = write(asked, arguments)
     except ValueError as error:
-        raise SystemExit(str(error)) from None
-    print(table(runs))
-    print(f"\npicture: {picture}")
+        raise SystemExit(f"error: {error}") from None
+    print("\n".join(["What differs:", *summary(report), "", "What cannot be claimed:", *cautions(report)]))
+    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, runs.parquet, curves.parquet and figures/")
+
+
+def parser() -> ArgumentParser:
+    made = ArgumentParser(
+        "python -m isentropic.report", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    made.add_argument("folders", nargs="+", metavar="[LABEL=]FOLDER", help="of runs or sweeps, at any depth")
+    made.add_argument("--out", type=Path, metavar="DIR", help="where the report is written")
+    made.add_argument("--ignore", action="append", default=[], metavar="KEY", help="a config key that is no setting")
+    made.add_argument("--against", metavar="LABEL", help="the group to compare with; else grpo, or the first")
+    return made
+
+
+def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
+    """Raises ValueError for a folder that is not there or without runs, and for a key or label that there is not."""
+    folders, runs = read(asked.folders)
+    out = asked.out or (folders[0] / "report" if len(folders) == 1 else Path("report"))
+    figures = out / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    for old in (*figures.glob("*.png"), *figures.glob("*.svg")):
+        old.unlink()
+    command = shlex.join(["python", "-m", "isentropic.report", *arguments])
+    report = findings(runs, folders, command, asked.ignore, asked.against, figures)
+    texts.write(report, out)
+    exports.write(report, out)
+    page.write(report, out)
+    return report, out
+
+
+def read(folders: list[str]) -> tuple[list[Path], list[Run]]:
+    """Each run once, under the first label that it comes by."""
+    found: dict[Path, Run] = {}
+    places: list[Path] = []
+    for text in folders:
+        label, equals, path = text.partition("=")
+        if not equals or Path(text).is_dir():
+            label, path = "", text
+        places.append(Path(path))
+        for run in find([path], label):
+            found.setdefault(run.folder.resolve(), run)
+    return places, list(found.values())
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def train(cfg: DictConfig) -> float | None:
     with parts(cfg) as (trainer, policy, data):
         go_on(cfg, policy.algorithm.control, own)
         if rank() == 0:
-            set_aside(Path(cfg.paths.output) / "metrics.csv")
+            set_aside(Path(cfg.paths.output) / "metrics.csv", resumed=cfg.ckpt_path is not None)
         describe(cfg, trainer)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
@@ -62,6 +62,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
+    from isentropic.logger.aliases import check as check_alias
     from isentropic.policy.compatibility import check_parts
     from isentropic.sampler.requests import check_model
 
@@ -72,9 +73,11 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
     data = build(cfg, "rollout", task=task, sampler=sampler)
     policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
-    loggers, callbacks = (list((build(cfg, key) or {}).values()) for key in ("logger", "callbacks"))
+    callbacks, loggers = list((build(cfg, "callbacks") or {}).values()), build(cfg, "logger") or {}
+    alias, loggers = loggers.pop("alias", None), list(loggers.values())
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     with bad_input():
+        check_alias(alias, loggers)
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
@@ -130,12 +133,17 @@ def describe(cfg: DictConfig, trainer: "Trainer") -> None:
             logger.log_hyperparams({str(key): plain(cfg, str(key)) for key in cfg if key != "hydra"})
 
 
-def set_aside(metrics: Path) -> None:
-    """Those of an earlier run in the same folder, which the logger would delete."""
-    if metrics.exists():
-        kept = next(p for p in (metrics.with_name(f"metrics.{i}.csv") for i in count(1)) if not p.exists())
-        metrics.rename(kept)
-        print(f"the metrics of the earlier run in this folder are kept in {kept}", flush=True)
+def set_aside(metrics: Path, resumed: bool) -> None:
+    """Those of an earlier run in the same folder, which the logger would delete: `metrics.1.csv` is a part of this run.
+
+    What this run does not go on with becomes `metrics.csv.1`, which nobody takes for a part.
+    """
+    for file in [metrics] if resumed else sorted(metrics.parent.glob("metrics*.csv")):
+        if file.exists():
+            names = (f"metrics.{i}.csv" if resumed else f"{file.name}.{i}" for i in count(1))
+            kept = next(path for name in names if not (path := file.with_name(name)).exists())
+            file.rename(kept)
+            print(f"the metrics of the earlier run in this folder are kept in {kept}", flush=True)
 
 
 def fall_back(cfg: DictConfig) -> None:

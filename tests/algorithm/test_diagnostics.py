@@ -11,6 +11,7 @@ from isentropic.algorithm.diagnostics import (
     of_micro_batch,
     of_rollout,
     quadrants,
+    shares,
     touched,
 )
 from isentropic.policy.logprobs import entropy, sensitivity
@@ -168,8 +169,9 @@ def test_each_way_of_touching_a_token_counts(paper):
     first, second = (torch.arange(5).expand(4, 5) == place for place in (0, 1))
     sets = {"first": first & batch.mask, "second": second & batch.mask, "none": batch.mask & False}
     for after in (before.drop(first), before.tie(first, 1.0), before.scale(1.0 + first.double())):
-        seen = touched(before, after, sets, batch.mask)
-        values = {name: float(value) for name, value in seen.items()}
+        seen = touched(before, after)
+        assert torch.equal(seen & batch.mask, first & batch.mask)
+        values = {name: float(value) for name, value in shares(seen, sets, batch.mask).items()}
         assert values == pytest.approx({"": 4 / 14, "first": 1, "second": 0, "none": 0})
 
 

@@ -7,7 +7,14 @@ import torch
 from lightning import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 
-from isentropic.types import Credit, RolloutBatch, ScoredBatch, TokenStats
+from isentropic.algorithm.advantage.grpo import Grpo
+from isentropic.algorithm.aggregation.token_mean import TokenMean
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.algorithm.clipping.fixed import Fixed
+from isentropic.algorithm.control.constant import Constant
+from isentropic.algorithm.ratio.token import TokenRatio
+from isentropic.policy.record import Seen
+from isentropic.types import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
 
 
 class Letters:
@@ -53,6 +60,8 @@ class Problems:
 
 
 class Rollouts(LightningDataModule):
+    report = {"rollout/tokens": 10.0}  # noqa: RUF012  # two were dropped before they could be learnt from
+
     def __init__(self, steps):
         super().__init__()
         self.stream, self.tokenizer = Stream(steps), Letters()
@@ -70,7 +79,12 @@ class Tiny(LightningModule):
         self.automatic_optimization = False
         self.weight = torch.nn.Parameter(torch.ones(4))
         self.logged, self.during = logged or (lambda step: {}), during or (lambda module: None)
+        self.learn = [slice(0, 2), slice(2, 4)]  # rows of each optimizer step
         self.rollouts, self.seen, self.groups = 0, None, []
+        self.algorithm = Algorithm(
+            control=Constant(up=0.0, down=0.0), advantage=Grpo(divide_by_std=True), credit={}, ratio=TokenRatio(),
+            clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(), scope="step",
+        )  # fmt: skip
 
     def configure_optimizers(self):
         return torch.optim.AdamW(self.parameters(), lr=0.1)
@@ -81,13 +95,15 @@ class Tiny(LightningModule):
             **vars(batch), old_logp=batch.mask * -0.25, old_entropy=entropy, old_sensitivity=entropy, ref_logp=none
         )
         self.groups.append(int(batch.group[0]))
-        for rows in (slice(0, 2), slice(2, 4)):
+        for rows in self.learn:
             self.manual_backward((self.weight * (batch.group[0] + 1)).square().sum())
             self.optimizers().step()
             self.optimizers().zero_grad()
             part = scored[rows]
-            credit = Credit.initial(part.mask * part.reward[:, None], part.mask).drop(part.tokens == 3)
-            self.seen = part, credit, TokenStats(part.mask * -0.2, part.old_entropy, part.old_sensitivity)
+            praise = part.mask * part.reward[:, None]
+            credit = Credit.initial(praise, part.mask).drop(part.tokens == 3)
+            now = TokenStats(part.mask * -0.2, part.old_entropy, part.old_sensitivity)
+            self.seen = Seen(part, credit, now, praise, Drive(), {"threes": part.mask & (part.tokens == 3)})
             self.during(self)
         self.rollouts += 1
         self.log_dict({"rollout/reward": 0.25, "entropy/mean": 0.3 / self.rollouts} | self.logged(self.rollouts))

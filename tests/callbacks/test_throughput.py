@@ -3,6 +3,7 @@ import csv
 import pytest
 from lightning import Callback
 
+from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.throughput import Throughput
 
 
@@ -43,3 +44,21 @@ def test_each_phase_is_timed_and_evaluation_is_none_of_them(run, tmp_path, monke
         seconds = {name: float(row[f"throughput/{name}_seconds"]) for name in ("sample", "update", "sync", "step")}
         assert seconds == {"sample": 3, "update": 2, "sync": 1, "step": 6}
         assert float(row["throughput/tokens_per_second"]) == pytest.approx(8 / 6)
+
+
+def test_what_was_spent_adds_up_over_the_parts_of_a_resumed_run(run, tmp_path, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("isentropic.callbacks.throughput.time", clock)
+    run([Phases(clock), Throughput(), Checkpoint(1)], steps=2, enable_checkpointing=True)
+    (tmp_path / "metrics.csv").rename(tmp_path / "metrics.1.csv")
+    path = tmp_path / "checkpoints" / "last.ckpt"
+    run([Phases(clock), Throughput(), Checkpoint(1)], steps=5, enable_checkpointing=True, ckpt_path=path)
+    rows = [
+        row
+        for name in ("metrics.1.csv", "metrics.csv")
+        for row in csv.DictReader((tmp_path / name).open())
+        if row["throughput/tokens"]
+    ]
+    assert [int(row["step"]) for row in rows] == [1, 2, 3, 4, 5]
+    assert [float(row["throughput/tokens"]) for row in rows] == [10, 20, 30, 40, 50]
+    assert [float(row["throughput/seconds"]) for row in rows] == [6, 12, 18, 24, 30]

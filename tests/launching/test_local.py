@@ -2,11 +2,16 @@
 
 import signal
 import subprocess
+import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from hydra.utils import get_class
 
 from isentropic.build import BadInput
+from isentropic.compose import compose, loader_of
+from isentropic.entry import CONFIGS
 from isentropic.launching.devices import Needs
 from isentropic.launching.local import Local, fitting
 from isentropic.status import read
@@ -18,7 +23,12 @@ def test_one_failed_job_stops_no_other_and_the_same_command_runs_what_is_missing
     code, out = sweep("does=fails,nothing", "seed=1", "size=1,2", "hydra.launcher.jobs=4")
     assert code == 1
     (folder,) = (project / "sweeps").iterdir()
-    assert "2 done, 2 failed" in out and "RuntimeError: no luck with 1" in out and "second line" not in out
+    assert (
+        f"sweep folder: {folder}\n" in out
+        and "2 done, 2 failed" in out
+        and "RuntimeError: no luck with 1" in out
+        and "second line" not in out
+    )
     assert f"log: {folder}/does=fails,size=2/train.log" in out
     names = {f"does={does},size={size}" for does in ("fails", "nothing") for size in (1, 2)}
     assert {path.name for path in folder.iterdir()} == {"multirun.yaml", *names}
@@ -76,6 +86,19 @@ def test_jobs_share_the_cores_and_are_given_a_gpu_each(project: Path, sweep):
     assert code == 0
     logs = [(project / "grid" / f"seed={seed}" / "train.log").read_text() for seed in (1, 2)]
     assert "threads 3 devices GPU-a\n" in logs[0] and "threads 3 devices MIG-b\n" in logs[1]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "hydra" / "launcher").glob("*.yaml")))
+def test_the_keys_of_a_launchers_config_are_its_fields(name: str):
+    node = dict(compose(loader_of(CONFIGS), "train", [f"hydra/launcher={name}"]).hydra.launcher)
+    plugin = get_class(node.pop("_target_"))()
+    assert set(node) == {field.name for field in fields(plugin.launcher)}
+
+
+def test_other_programs_of_hydra_import_nothing_of_isentropic():
+    code = "import hydra_plugins.isentropic, sys; print([m for m in sys.modules if m.startswith('isentropic')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
 
 
 def test_settings_that_cannot_be_are_one_sentence(project: Path, sweep):

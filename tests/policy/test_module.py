@@ -139,12 +139,15 @@ def test_a_small_step_changes_entropy_as_predicted_in_sign(policy, fit, rollout)
 def test_those_who_watch_see_each_token_as_it_was_learnt_from(policy, fit, rollout, cut):
     module = policy(**cut)
     metrics = fit(module, [rollout])
-    batch, credit, now = module.seen
+    batch, credit, now, *_ = module.seen
     assert len(batch.tokens) == len(credit.mask) == len(now.logp) == 8
     ratio = (now.logp - batch.old_logp)[batch.mask].exp()
     moved = "mini_batch" in cut  # the first two rows are learnt from before any step
     assert (ratio.sub(1).abs().max() > 1e-3) == moved and (now.logp - batch.old_logp)[:2].abs().max() < 1e-5
     assert metrics["ratio/ess"] < 1 if moved else metrics["ratio/ess"] == pytest.approx(1, abs=1e-6)
+    assert torch.equal(module.seen.advantages, module.algorithm.advantage(batch)) and set(module.seen.touched) == {
+        *module.algorithm.credit
+    }
 
 
 def test_sizes_that_do_not_divide_are_refused(policy):
@@ -173,6 +176,7 @@ def test_dropped_tokens_leave_the_numerator_and_the_denominator(policy, fit, rol
     gradient, metrics = gradient_of(dropping, fit, replace(rollout, truncated=cut))
     assert expected.abs().max() > 1e-3
     torch.testing.assert_close(gradient, expected, atol=1e-6, rtol=0)
+    assert torch.equal(dropping.seen.touched["truncated"], rollout.mask & cut[:, None])
     share = (rollout.mask & cut[:, None]).sum() / rollout.mask.sum()
     assert metrics["credit/truncated"] == pytest.approx(float(share))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from isentropic.reporting.curves import compare, curves, load, smooth
+from isentropic.reporting.curves import curves, load, smooth
 
 
 def write(folder, target, steps=300, seed=0):
@@ -36,14 +36,21 @@ def is_picture_with_ink(path):
     return pixels.shape[0] > 500 and pixels.shape[1] > 500 and 0.005 < (pixels[..., :3] < 0.9).any(-1).mean() < 0.5
 
 
+def test_the_parts_of_a_resumed_run_are_one_curve_and_the_newest_counts(tmp_path):
+    for name, rows in {
+        "metrics.1.csv": "1,0.5\n2,0.4",
+        "metrics.10.csv": "4,0.2",
+        "metrics.csv": "2,0.3\n3,0.25",
+    }.items():
+        (tmp_path / name).write_text(f"step,entropy/mean\n{rows}\n")
+    (tmp_path / "metrics.csv.1").write_text("step,entropy/mean\n9,0.9\n")
+    steps, values = load(tmp_path, "").metrics["entropy/mean"]
+    assert (steps.tolist(), values.tolist()) == ([1, 2, 3, 4], [0.5, 0.3, 0.25, 0.2])
+
+
 def test_a_run_is_drawn_into_its_folder(tmp_path):
     path = curves(write(tmp_path / "run", target=0.15))
     assert path == tmp_path / "run" / "curves.png" and is_picture_with_ink(path)
-
-
-def test_runs_are_drawn_over_one_another_where_asked(tmp_path):
-    folders = [write(tmp_path / "grpo", target=None), write(tmp_path / "stare", target=0.15, seed=1)]
-    assert is_picture_with_ink(compare(folders, ["grpo", "stare"], tmp_path / "figures" / "both.png"))
 
 
 def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):
@@ -69,11 +76,6 @@ def test_a_folder_without_metrics_is_an_error(tmp_path):
     (tmp_path / "metrics.csv").write_text("step,entropy/mean\n")
     with pytest.raises(ValueError, match="holds no metrics yet"):
         curves(tmp_path)
-
-
-def test_every_run_needs_a_label(tmp_path):
-    with pytest.raises(ValueError, match="1 runs have 2 labels"):
-        compare([tmp_path], ["a", "b"], tmp_path / "x.png")
 
 
 def test_the_running_mean_takes_what_there_is_on_either_side():

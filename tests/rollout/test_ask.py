@@ -19,7 +19,7 @@ def asker(parts):
 
 def ask(asker, parts, groups, count=4, draw="train"):
     problems = [asker.task.problems("train")[i] for i in groups]
-    return problems, *asker(problems, groups, count, parts.decoding(), draw)
+    return problems, *asker(problems, groups, count, parts.decoding(), draw)[:2]
 
 
 def test_each_answer_is_judged_by_its_own_problem(asker, parts):

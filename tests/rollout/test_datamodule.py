@@ -98,7 +98,7 @@ def test_truncated_sampling_is_refused_for_training_only(parts, name, value, off
     sampler, kept = parts.scripted(parts.some_right), parts.decoding(**{name: value})
     with pytest.raises(ValueError, match=rf"rollout.decoding.{name}={value} truncates .* train with {name}={off} "):
         parts.rollouts(sampler, decoding=kept)
-    parts.rollouts(sampler, judging=Judging(problems=1, count=1, batch=1, decoding=kept))
+    parts.rollouts(sampler, judging=Judging(split="test", problems=1, count=1, batch=1, decoding=kept))
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_before_the_run(parts):
@@ -130,3 +130,13 @@ class Fixed(Task):
 
     def verify(self, problems, texts):
         raise AssertionError("nothing is judged here")
+
+
+def test_the_policy_is_judged_on_the_split_it_is_told_to_be(parts):
+    sampler = parts.scripted(parts.some_right)
+    for split in ("validation", "test"):
+        judging = Judging(split=split, problems=3, count=1, batch=3, decoding=parts.decoding())
+        judged = parts.rollouts(sampler, judging=judging).val_dataloader().problems[:3]
+        assert judged == parts.sums().problems(split)[:3]
+    with pytest.raises(ValueError, match=r"judging.split=train must be validation or test"):
+        Judging(split="train", problems=3, count=1, batch=3, decoding=parts.decoding())

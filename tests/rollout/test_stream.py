@@ -128,6 +128,9 @@ def test_what_is_asked_is_counted_before_curation(parts):
     assert report["rollout/asked_correct"] == pytest.approx((kinds[0] + kinds[2] / 2) / 20)
     assert report["rollout/unparseable"] == pytest.approx((kinds[1] + kinds[2] / 2) / 20)
     assert report["rollout/filled"] == kinds[2] / 20
+    right = [len(str(v)) + 1 for v in values]
+    lengths = [2 * (n + 2) if v % 2 else 4 * n if v % 4 == 0 else 4 * 2 for v, n in zip(values, right, strict=True)]
+    assert report["rollout/tokens"] == sum(lengths) and report["rollout/reflection"] == 0
 
 
 def test_a_long_answer_loses_reward_and_stays_right(parts):

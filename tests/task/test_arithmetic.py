@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from isentropic.task.arithmetic import Arithmetic, value
 
+HELD_OUT = ("validation", "test")
+
 SETTINGS = {"template": "Q: {question}\nA:", "marker": "Answer:", "held_out": 0.1, "seed": 0}
 
 
@@ -35,11 +37,12 @@ def test_products_bind_tighter():
 @given(st.integers(0, 2**31), st.integers(0, 2**31), st.integers(0, 2**40))
 def test_splits_share_no_sum_whatever_the_seeds_and_where_one_looks(seed, other, index):
     train = questions(task(seed=seed).problems("train")[index : index + 50])
-    assert not train & questions(task(seed=other).problems("test")[index : index + 50])
+    validation, test = (questions(task(seed=other).problems(split)[index : index + 50]) for split in HELD_OUT)
+    assert not train & validation and not train & test and not validation & test
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from(["train", "test"]), st.integers(0, 2**40))
+@given(st.integers(0, 2**31), st.sampled_from(["train", *HELD_OUT]), st.integers(0, 2**40))
 def test_seed_split_and_index_name_a_problem(seed, split, index):
     assert task(seed=seed).problems(split)[index] == task(seed=seed).problems(split)[index]
 
@@ -75,7 +78,7 @@ def test_the_integer_after_the_last_marker_is_judged(text, status):
         ({"pattern": "a+b"}, "is not ranges joined by"),
         ({"pattern": "1..9"}, "is not ranges joined by"),
         ({"pattern": "9..1+1..9"}, "empty range 9..1; try 1..9"),
-        ({"pattern": "1..1+1..1"}, "allow no (train|test) problem"),
+        ({"pattern": "1..1+1..1"}, "allow no (train|validation|test) problem"),
         ({"template": "Q:"}, "must contain {question}"),
         ({"held_out": 0}, "task.held_out=0 is no share"),
     ],

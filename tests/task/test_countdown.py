@@ -84,7 +84,7 @@ def test_verdicts_keep_the_order_of_the_texts():
     assert [verdict.status for verdict in verdicts] == ["unparseable", "right", "wrong"]
 
 
-@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
 @pytest.mark.parametrize(
     "task", [COUNTDOWN, replace(COUNTDOWN, numbers=2, limit=9), replace(COUNTDOWN, numbers=6, largest=20, limit=50)]
 )
@@ -98,18 +98,20 @@ def test_every_problem_is_solved_by_the_answer_it_was_made_from(task, split):
         assert all(0 <= int(step.partition("=")[2]) <= task.limit for step in answer.split(";"))
 
 
-def test_train_and_test_share_no_multiset_whatever_the_seeds():
+def test_splits_share_no_multiset_whatever_the_seeds():
     def multisets(split, seed):
         problems = replace(COUNTDOWN, seed=seed).problems(split)
         return {tuple(sorted(problem.reference[0])) for problem in problems[:2000]}
 
     assert not multisets("train", 0) & multisets("test", 1)
     assert not multisets("train", 1) & multisets("test", 0)
+    assert not multisets("train", 1) & multisets("validation", 0)
+    assert not multisets("validation", 1) & multisets("test", 0)
 
 
 def test_about_a_tenth_of_the_multisets_is_held_out():
     multisets = list(combinations_with_replacement(range(1, 10), 4))
-    held_out = sum(COUNTDOWN.split_of(numbers) == "test" for numbers in multisets)
+    held_out = sum(COUNTDOWN.split_of(numbers) != "train" for numbers in multisets)
     assert 0.07 < held_out / len(multisets) < 0.13
 
 

@@ -1,4 +1,5 @@
 import sys
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -21,15 +22,16 @@ def test_problems_are_made_at_any_index_and_slice():
 
 @settings(deadline=None)
 @given(st.text())
-def test_a_question_belongs_to_one_split_and_a_larger_share_only_moves_questions_to_test(question):
+def test_a_question_belongs_to_one_split_and_a_larger_share_only_moves_questions_to_held_out_ones(question):
     small, large = split_of(question, 0.1), split_of(question, 0.5)
     assert small == split_of(question, 0.1)
-    assert large == "test" if small == "test" else large in ("train", "test")
+    assert large == "test" if small != "train" else large in ("train", "validation", "test")
 
 
 def test_the_held_out_share_is_what_it_says():
-    held_out = sum(split_of(f"question {i}", 0.1) == "test" for i in range(10_000))
-    assert 900 < held_out < 1100
+    split = Counter(split_of(f"question {i}", 0.1) for i in range(10_000))
+    assert 450 < split["test"] < 550
+    assert 450 < split["validation"] < 550
 
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5])

@@ -7,6 +7,7 @@ from isentropic.task.gsm8k import Gsm8k
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "gsm8k"
 SETTINGS = {
+    "validation": 0,
     "template": "{question}\nEnd with #### and the number.",
     "marker": "####",
     "workers": 1,
@@ -78,7 +79,7 @@ def test_json_and_csv_are_read_too(file):
         ("bad.jsonl", [row("one?", "7")], "line 1 of .* where #### and a number must stand"),
         ("bad.jsonl", [row("one?"), "{"], "is not jsonl in UTF-8"),
         ("bad.jsonl", ["[1]"], r"line 1 of .* is \[1\]"),
-        ("bad.txt", ["one?"], "does not end in .jsonl, .json or .csv"),
+        ("bad.txt", ["one?"], "does not end in .jsonl, .json, .csv or .parquet"),
     ],
 )
 def test_data_that_cannot_be_used_is_refused_with_its_place(file, name, rows, message):
@@ -110,3 +111,17 @@ def test_the_published_files_are_read_whole_and_their_own_answers_are_right():
     verdicts = gsm8k.verify(gsm8k.problems("test"), [row["answer"] for row in rows])
     assert all(verdict.correct for verdict in verdicts)
     gsm8k.close()
+
+
+def test_the_last_training_problems_are_held_out_to_validate_on(file):
+    train = file("train.jsonl", *(row(f"{i}?", f"#### {i}") for i in range(5)))
+    test = file("test.jsonl", row("test?", "#### 9"))
+    gsm8k = task(train, test, validation=2)
+    assert [problem.reference for problem in gsm8k.problems("train")] == ["0", "1", "2"]
+    assert [problem.reference for problem in gsm8k.problems("validation")] == ["3", "4"]
+    with pytest.raises(ValueError, match=r"task.validation=5 must lie between 0 and 4"):
+        task(train, test, validation=5)
+    with pytest.raises(
+        ValueError, match=r"task.validation=0 holds no training problem out to validate on; 500 would do"
+    ):
+        task(train, test).problems("validation")

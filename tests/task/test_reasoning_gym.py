@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from isentropic.task.reasoning_gym import BLOCK, ReasoningGym, answer_in
 
+HELD_OUT = ("validation", "test")
+
 SETTINGS = {
     "options": {},
     "template": "{question}\nAnswer:",
@@ -62,18 +64,20 @@ def test_what_the_model_wrote_may_raise_or_hang_the_scorer():
 @given(st.integers(0, 2**31), st.integers(0, 2**31), st.integers(0, 10**6))
 def test_splits_share_no_question_whatever_the_seeds_and_where_one_looks(seed, other, index):
     train = questions(task("letter_counting", seed=seed).problems("train")[index : index + 10])
-    assert not train & questions(task("letter_counting", seed=other).problems("test")[index : index + 5])
+    other = task("letter_counting", seed=other)
+    validation, test = (questions(other.problems(split)[index : index + 5]) for split in HELD_OUT)
+    assert not train & validation and not train & test and not validation & test
 
 
 def test_splits_share_no_question_even_where_there_are_few():
     few = {"min_terms": 2, "max_terms": 2, "max_digits": 1}
     gym = task(options=few)
-    train, test = (questions(gym.problems(split)[:300]) for split in ("train", "test"))
-    assert train and test and not train & test
+    train, validation, test = (questions(gym.problems(split)[:300]) for split in ("train", *HELD_OUT))
+    assert train and validation and test and not train & validation and not train & test and not validation & test
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from(["train", "test"]), st.integers(0, 10**6))
+@given(st.integers(0, 2**31), st.sampled_from(["train", *HELD_OUT]), st.integers(0, 10**6))
 def test_seed_split_and_index_name_a_problem(seed, split, index):
     assert task(seed=seed).problems(split)[index] == task(seed=seed).problems(split)[index]
 
@@ -114,5 +118,5 @@ def test_settings_that_do_not_exist_are_refused(name, overrides, message):
 
 
 def test_a_task_of_too_few_questions_is_refused():
-    with pytest.raises(ValueError, match="has too few questions: none of 1000 fell into the test split"):
+    with pytest.raises(ValueError, match="has too few questions: none of 1000 fell into the validation split"):
         task("coin_flip", held_out=1e-9)

@@ -55,10 +55,14 @@ def importance(log_weight: PerToken, mask: Mask) -> PerToken:
     return torch.where(mask, log_weight, 0).clamp(-20, 20).exp()
 
 
-def touched(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) -> dict[str, Scalar]:
-    """The share of all tokens that a rule touched, under the name "", and of each set. All ranks must call."""
-    changed = (after.advantages != before.advantages) | (after.mask != before.mask) | (after.anchor != before.anchor)
-    return {name: share(changed & tokens, totals(tokens)) for name, tokens in {"": mask, **sets}.items()}
+def touched(before: Credit, after: Credit) -> Mask:
+    """The tokens that a rule scaled, dropped or tied."""
+    return (after.advantages != before.advantages) | (after.mask != before.mask) | (after.anchor != before.anchor)
+
+
+def shares(tokens: Mask, sets: dict[str, Mask], mask: Mask) -> dict[str, Scalar]:
+    """Of these tokens among all, under the name "", and among each set. All ranks must call."""
+    return {name: share(tokens & among, totals(among)) for name, among in {"": mask, **sets}.items()}
 
 
 def kept(credit: Credit, batch: ScoredBatch) -> Metrics:

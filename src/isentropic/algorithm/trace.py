@@ -13,7 +13,7 @@ import torch
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping import Bounds
-from isentropic.algorithm.diagnostics import describe, of_micro_batch, of_rollout, quadrants, touched
+from isentropic.algorithm.diagnostics import describe, of_micro_batch, of_rollout, quadrants, shares, touched
 from isentropic.tensors import totals
 from isentropic.types import Credit, Drive, Mask, PerToken, Rows, ScoredBatch, TokenStats, Vitals
 
@@ -29,6 +29,7 @@ class Trace:
     credit: Credit
     tokens: dict[str, PerToken]  # by column, from advantage to gradient
     rules: dict[str, dict[str, float]]  # by credit rule, what it did
+    touched: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped or tied
     quadrants: dict[str, Mask]
     clipped: dict[str, Mask]  # by side
     metrics: dict[str, float]
@@ -45,7 +46,7 @@ def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vit
     watched, reads = (_watch(batch, "batch"), _watch(now, "now"), _watch(drive, "drive")), dict[str, set[str]]()
     with _reading(reads, "advantage"):
         advantages = algorithm.advantage(watched[0])
-    credit, rules, tokens = Credit.initial(advantages, batch.mask), dict[str, dict[str, float]](), {}
+    credit, rules, acted, tokens = Credit.initial(advantages, batch.mask), dict[str, dict[str, float]](), {}, {}
     sets = quadrants(advantages, now.logp, now.entropy, batch.mask)
     everything = [torch.arange(len(batch.mask), device=batch.mask.device)]
     tokens["advantage"] = advantages
@@ -53,14 +54,16 @@ def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vit
         before = credit
         with torch.no_grad(), _reading(reads, f"credit {name}"):
             credit = algorithm.apply(rule, credit, watched[1], watched[0], watched[2], everything)
-        tokens[f"weight {name}"] = _weight(before, credit)
+        tokens[f"weight {name}"] = weight(before, credit)
+        acted[name] = touched(before, credit) & batch.mask
         rules[name] = _deeds(before, credit, sets, batch.mask)
     tokens |= {
-        "weight": _weight(Credit.initial(advantages, batch.mask), credit),
+        "weight": weight(Credit.initial(advantages, batch.mask), credit),
         "kept": credit.mask.to(now.logp.dtype),
     }
     tokens |= {"anchor": credit.anchor, "credit": credit.advantages}
-    return _charge(algorithm, batch, now, drive, Trace(0.0, drive, credit, tokens, rules, sets, {}, {}, reads, set()))
+    seen = Trace(0.0, drive, credit, tokens, rules, acted, sets, {}, {}, reads, set())
+    return _charge(algorithm, batch, now, drive, seen)
 
 
 def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Drive, seen: Trace) -> Trace:
@@ -72,7 +75,7 @@ def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Dr
     with _reading(seen.reads, "clipping"):
         ratio = algorithm.ratio(torch.where(credit.mask, logp - batch.old_logp, 0), credit.mask)
         bounds = algorithm.clipping(*watched)
-    tokens: dict[str, PerToken] = {"ratio": ratio.detach().expand_as(logp)} | _limits(bounds, logp)
+    tokens: dict[str, PerToken] = {"ratio": ratio.detach().expand_as(logp)} | limits(bounds, logp)
     tokens["gain"] = bounds.gain(ratio, credit).detach()
     for name, penalty in algorithm.penalty.items():
         with _reading(seen.reads, f"penalty {name}"):
@@ -94,13 +97,14 @@ def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Dr
     return replace(done, loss=loss.item(), tokens=seen.tokens | tokens, clipped=clipped, metrics=metrics)
 
 
-def _weight(before: Credit, after: Credit) -> PerToken:
+def weight(before: Credit, after: Credit) -> PerToken:
+    """What rules multiplied the advantages with; not finite where they made something of nothing."""
     return torch.where(before.advantages == after.advantages, 1, after.advantages / before.advantages)
 
 
 def _deeds(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) -> dict[str, float]:
     """Numbers of tokens by what was done to them, the range of weights, and shares of each set."""
-    weights = _weight(before, after)[after.mask]
+    weights = weight(before, after)[after.mask]
     counts = {
         "scaled": (after.advantages != before.advantages) & after.mask,
         "dropped": before.mask & ~after.mask,
@@ -109,11 +113,11 @@ def _deeds(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) -> 
     found = {name: float(tokens.sum()) for name, tokens in counts.items()}
     if len(weights):
         found |= {"smallest weight": float(weights.min()), "largest weight": float(weights.max())}
-    shares = touched(before, after, sets, mask)
-    return found | {f"share of {name or 'tokens'}": float(value) for name, value in shares.items()}
+    among = shares(touched(before, after), sets, mask)
+    return found | {f"share of {name or 'tokens'}": float(value) for name, value in among.items()}
 
 
-def _limits(bounds: Bounds, like: PerToken) -> dict[str, PerToken]:
+def limits(bounds: Bounds, like: PerToken) -> dict[str, PerToken]:
     """Whatever numbers the bounds hold: low, high and ceiling of PPO's, per token."""
     values = {f.name: getattr(bounds, f.name) for f in fields(bounds)} if is_dataclass(bounds) else {}
     numbers = {name: value for name, value in values.items() if isinstance(value, int | float | torch.Tensor)}

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,23 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
-from isentropic.types import Credit, ScoredBatch, TokenStats
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.algorithm.trace import limits, weight
+from isentropic.policy.record import Seen
+from isentropic.types import Credit, Mask, PerToken, ScoredBatch
+
+LIMITS = ("low", "high", "ceiling")  # of the importance ratio; other clippings have other numbers, or none
 
 
 class Samples(Callback):
     """One completion per line, whole groups; the per-token lists run along the tokens the policy chose. Rank 0's only.
 
-    `isentropic.inspect` reads the file.
+    `isentropic.inspect` and the token page of a report read the file.
     """
 
     def __init__(self, groups: int, every: int) -> None:
-        """`groups` of each `every`-th rollout, spread over it. Raises ValueError below 1."""
+        """`groups` of each `every`-th rollout, spread over it from its last, which was learnt from after the policy had
+        moved. Raises ValueError below 1."""
         if groups < 1 or every < 1:
             raise ValueError(f"samples.groups={groups} and samples.every={every} must be at least 1")
         self.groups, self.every = groups, every
@@ -37,14 +44,16 @@ class Samples(Callback):
         step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
         if not trainer.is_global_zero or step % self.every:
             return
-        scored, credit, now = seen(pl_module)
+        whole, algorithm = watched(pl_module)
         tokenizer = trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
-        groups = scored.group.unique()
-        rows = torch.isin(scored.group, groups[torch.linspace(0, len(groups) - 1, self.groups).long()])
-        scored, credit, now = scored[rows].to("cpu"), credit[rows].to("cpu"), now[rows].to("cpu")
+        groups = whole.batch.group.unique()
+        rows = torch.isin(whole.batch.group, groups[torch.linspace(len(groups) - 1, 0, self.groups).long()])
+        seen = cut(whole, rows)
+        told = tell(seen, algorithm)
         with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:
-            for row in range(len(scored.group)):
-                file.write(json.dumps({"step": step} | describe(row, scored, credit, now, tokenizer)) + "\n")
+            for row in range(len(seen.batch.group)):
+                line = {"step": step} | describe(row, seen.batch, told, tokenizer)
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def go_on(file: Path, step: int) -> None:
@@ -64,41 +73,100 @@ def go_on(file: Path, step: int) -> None:
     os.replace(unfinished, file) if beyond.exists() else unfinished.unlink()
 
 
-def seen(module: Any) -> tuple[ScoredBatch, Credit, TokenStats]:
-    return module.seen
+def watched(module: Any) -> tuple[Seen, Algorithm]:
+    return module.seen, module.algorithm
 
 
-def describe(row: int, scored: ScoredBatch, credit: Credit, now: TokenStats, tokenizer: Any) -> dict[str, Any]:
-    chosen = scored.mask[row]
-    first = int(chosen.int().argmax())
-    tokens = scored.tokens[row][chosen].tolist()
+def cut(seen: Seen, rows: Tensor) -> Seen:
+    return Seen(
+        seen.batch[rows].to("cpu"),
+        seen.credit[rows].to("cpu"),
+        seen.now[rows].to("cpu"),
+        seen.advantages[rows].cpu(),
+        seen.drive,
+        {name: tokens[rows].cpu() for name, tokens in seen.touched.items()},
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What there is to say of the tokens of some rows."""
+
+    values: dict[str, PerToken]
+    limits: dict[str, PerToken]
+    kept: Mask
+    touched: dict[str, Mask]
+    clipped: dict[str, Mask]
+
+
+def tell(seen: Seen, algorithm: Algorithm) -> Told:
+    batch, credit, now = seen.batch, seen.credit, seen.now
+    ratio, bounds = algorithm.move(now, batch, credit, seen.drive)
     values = {
-        "logp": scored.old_logp,
-        "entropy": scored.old_entropy,
-        "sensitivity": scored.old_sensitivity,
-        "sampler_logp": scored.sampler_logp,
-        "ref_logp": scored.ref_logp,
+        "logp": batch.old_logp,
+        "entropy": batch.old_entropy,
+        "sensitivity": batch.old_sensitivity,
+        "sampler_logp": batch.sampler_logp,
+        "ref_logp": batch.ref_logp,
         "new_logp": now.logp,
         "new_entropy": now.entropy,
         "new_sensitivity": now.sensitivity,
+        "estimate": seen.advantages,
         "advantages": credit.advantages,
+        "weight": weight(Credit.initial(seen.advantages, batch.mask), credit),
+        "ratio": ratio.expand_as(now.logp),
     }
+    ends = {name: value for name, value in limits(bounds, now.logp).items() if name in LIMITS}
+    clipped = {side: tokens & credit.mask for side, tokens in bounds.clipped(ratio, credit).items()}
+    return Told(values, ends, credit.mask, seen.touched, clipped)
+
+
+def describe(row: int, batch: ScoredBatch, told: Told, tokenizer: Any) -> dict[str, Any]:
+    chosen = batch.mask[row]
+    first = int(chosen.int().argmax())
+    tokens = batch.tokens[row][chosen].tolist()
+
+    def places(masks: dict[str, Mask]) -> dict[str, list[int]]:
+        return {name: on[row][chosen].nonzero()[:, 0].tolist() for name, on in masks.items()}
+
     return {
-        "prompt": tokenizer.decode(scored.tokens[row, :first].tolist()),
+        "prompt": tokenizer.decode(batch.tokens[row, :first].tolist()),
         "completion": tokenizer.decode(tokens),
-        "reward": number(scored.reward[row].item()),
-        "correct": bool(scored.correct[row]),
-        "truncated": bool(scored.truncated[row]),
-        "group": int(scored.group[row]),
+        "reward": number(batch.reward[row].item()),
+        "correct": bool(batch.correct[row]),
+        "truncated": bool(batch.truncated[row]),
+        "group": int(batch.group[row]),
         "tokens": tokens,
-        **{name: numbers(value[row][chosen]) for name, value in values.items()},
-        "kept": credit.mask[row][chosen].tolist(),
+        "texts": texts(tokens, tokenizer),
+        **{name: numbers(value[row][chosen]) for name, value in told.values.items()},
+        "kept": told.kept[row][chosen].tolist(),
+        "limits": {name: one_or_all(numbers(value[row][chosen])) for name, value in told.limits.items()},
+        "clipped": places(told.clipped),
+        "touched": places(told.touched),
     }
+
+
+def texts(tokens: list[int], tokenizer: Any) -> list[str]:
+    """What each token adds to the text: nothing, while the character that it begins is not complete."""
+    pieces: list[str] = []
+    start, known = 0, ""  # a token is decoded with the one before it, since many tokenizers join words by a space
+    for end in range(1, len(tokens) + 1):
+        text = tokenizer.decode(tokens[start:end])
+        if text.endswith("\ufffd") and end < len(tokens):
+            pieces.append("")
+            continue
+        pieces.append(text[len(known) :])
+        start, known = end - 1, tokenizer.decode(tokens[end - 1 : end])
+    return pieces
 
 
 def numbers(values: Tensor) -> list[float | None] | None:
     """Null for a list of which nothing is known."""
     return None if len(values) and values.isnan().all() else [number(value) for value in values.tolist()]
+
+
+def one_or_all(values: list[float | None] | None) -> float | list[float | None] | None:
+    return values[0] if values and len(set(values)) == 1 else values
 
 
 def number(value: float) -> float | None:

@@ -18,6 +18,7 @@ class Throughput(Callback):
     def __init__(self) -> None:
         self.step_began = self.update_began = self.evaluation_began = time.monotonic()
         self.sampling = 0.0
+        self.spent = {"tokens": 0.0, "seconds": 0.0}  # since the first rollout, over all parts of a resumed run
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.step_began = time.monotonic()
@@ -44,9 +45,18 @@ class Throughput(Callback):
                 "throughput/step_seconds": seconds,
             }
         )
+        self.spent["tokens"] += trainer.datamodule.report["rollout/tokens"]  # pyright: ignore[reportAttributeAccessIssue]
+        self.spent["seconds"] += seconds
+        pl_module.log_dict({f"throughput/{name}": value for name, value in self.spent.items()})
         tokens = float(batch.mask.sum())  # of this rank
         pl_module.log("throughput/tokens_per_second", tokens / seconds, sync_dist=True, reduce_fx="sum")
         self.step_began = time.monotonic()
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.spent)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.spent = dict(state_dict)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.evaluation_began = time.monotonic()

@@ -9,7 +9,7 @@ from typing import cast
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig, read_write
+from omegaconf import DictConfig, OmegaConf, read_write
 
 LAUNCHED = ("LOCAL_RANK", "NODE_RANK", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -26,7 +26,7 @@ def a_process_of_its_own(folder: Path) -> Generator[None]:
         extra = extra_configs()
         own = [line for line in job.overrides.hydra if not line.startswith(("hydra.mode=", "hydra.sweep"))]
         sys.argv = [arguments[0], "-cn", str(job.job.config_name), *(["-cd", extra] if extra else [])]
-        sys.argv += [*job.overrides.task, *own]
+        sys.argv += [*task_overrides(), *own]
         with read_write(cast(DictConfig, job)):
             job.run.dir = str(folder)
     try:
@@ -43,3 +43,8 @@ def a_process_of_its_own(folder: Path) -> Generator[None]:
 
 def extra_configs() -> str | None:
     return next((s.path for s in HydraConfig.get().runtime.config_sources if s.provider == "command-line"), None)
+
+
+def task_overrides() -> list[str]:
+    """As written on the command line, not what `${...}` in them comes to."""
+    return cast(list[str], OmegaConf.to_container(HydraConfig.get().overrides.task))

@@ -54,8 +54,8 @@ def maker(config: DictConfig, sweep: Path) -> Callable[[str, list[str], int], Jo
     hydra = config.hydra
     extra = next((s.path for s in hydra.runtime.config_sources if s.provider == "command-line"), None)
     start = [sys.executable, *program(), "-cn", str(hydra.job.config_name), *(["-cd", str(extra)] if extra else [])]
-    written: Any = OmegaConf.to_container(hydra.overrides.hydra)  # interpolations of theirs are for the job to resolve
-    shared = [str(line) for line in written if not NOT_OF_A_JOB.match(line)]
+    given = cast(list[str], OmegaConf.to_container(hydra.overrides.hydra))  # as written, not what ${...} comes to here
+    shared = [line for line in given if not NOT_OF_A_JOB.match(line)]
     shared += [f"hydra.sweep.dir={quote(str(sweep))}", "hydra.mode=RUN"]
     if not any(line.startswith("hydra/job_logging") for line in shared):
         shared.append("hydra/job_logging=stdout")  # its file would be the one that the output goes to

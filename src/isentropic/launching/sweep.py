@@ -24,16 +24,16 @@ def sweep(
         move_aside(jobs, folder)
     make = partial(compose, config, loader)
     todo, outcomes = survey(jobs, make, launcher.known(jobs))
-    if len(todo) < len(jobs):
-        print(f"{len(jobs) - len(todo)} of {len(jobs)} jobs are left as they are", flush=True)
+    left = f", {len(jobs) - len(todo)} left as they are" if len(todo) < len(jobs) else ""
+    print(f"{len(jobs)} jobs in {folder}{left}; each one's output is in its {jobs[0].log.name}", flush=True)
     try:
         for outcome in launcher.run(todo, make):
             outcomes.append(outcome)
     finally:
         told = {outcome.job.folder: outcome for outcome in outcomes}
-        left = [told.get(job.folder, Outcome(job, "unfinished", "not started")) for job in jobs]
-        ENDED.extend(left)
-    return [returned(outcome) for outcome in left]
+        ended = [told.get(job.folder, Outcome(job, "unfinished", "not started")) for job in jobs]
+        ENDED.extend(ended)
+    return [returned(outcome) for outcome in ended]
 
 
 def returned(outcome: Outcome) -> JobReturn:

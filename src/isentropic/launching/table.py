@@ -15,7 +15,8 @@ def conclude() -> None:
     """Prints the table of the sweep that has ended, if there was one. Raises SystemExit(1) if a job failed."""
     if not ENDED:
         return
-    print(table(ENDED), flush=True)
+    job = ENDED[0].job
+    print(f"{table(ENDED)}\nsweep folder: {str(job.folder).removesuffix(job.name).rstrip('/')}", flush=True)
     failed = any(outcome.ending == "failed" for outcome in ENDED)
     ENDED.clear()
     if failed and sys.exception() is None:

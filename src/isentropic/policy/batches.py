@@ -28,6 +28,14 @@ def micro_batches(mask: Mask, count: int, tokens: int | None) -> list[MicroBatch
     """
     columns = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     widths = (mask * columns).amax(-1).clamp(min=2).tolist()
+    parts = cut(widths, count, tokens)
+    batches = [MicroBatch(torch.tensor(p, device=mask.device), widths[p[0]], real=True) for p in parts]
+    filler = MicroBatch(torch.zeros(1, dtype=torch.long, device=mask.device), widths[0] if widths else 2, real=False)
+    return batches + [filler] * (largest(len(batches)) - len(batches))
+
+
+def cut(widths: Sequence[int], count: int, tokens: int | None) -> list[list[int]]:
+    """Positions of the rows that go together, the widest first in each part and of all."""
     parts: list[list[int]] = []
     for row in sorted(range(len(widths)), key=lambda r: -widths[r]):
         widest = widths[parts[-1][0]] if parts else 0
@@ -35,9 +43,7 @@ def micro_batches(mask: Mask, count: int, tokens: int | None) -> list[MicroBatch
         if full:
             parts.append([])
         parts[-1].append(row)
-    batches = [MicroBatch(torch.tensor(p, device=mask.device), widths[p[0]], real=True) for p in parts]
-    filler = MicroBatch(torch.zeros(1, dtype=torch.long, device=mask.device), widths[0] if widths else 2, real=False)
-    return batches + [filler] * (largest(len(batches)) - len(batches))
+    return parts
 
 
 def blank(batch: ScoredBatch) -> ScoredBatch:

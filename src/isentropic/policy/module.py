@@ -21,10 +21,10 @@ from isentropic.policy.batches import MicroBatch, blank, join, micro_batches
 from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
-from isentropic.policy.record import Record
+from isentropic.policy.record import Record, Seen
 from isentropic.policy.reference import Reference, reference_settings
 from isentropic.tensors import masked_mean, totals
-from isentropic.types import Credit, Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+from isentropic.types import Credit, Drive, Mask, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
 
 class PolicyModule(LightningModule):
@@ -58,8 +58,7 @@ class PolicyModule(LightningModule):
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
         self.record = Record()
-        # the last rollout, its credit, and each token as it was when it was learnt from: for those who watch
-        self.seen: tuple[ScoredBatch, Credit, TokenStats] | None = None
+        self.seen: Seen | None = None
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -84,14 +83,16 @@ class PolicyModule(LightningModule):
         advantages = self.algorithm.advantage(batch)
         self.moved = False
         judged = diagnostics.describe(batch, advantages)
-        learnt: list[tuple[Credit, TokenStats]] = []
+        learnt: list[tuple[Credit, TokenStats, dict[str, Mask]]] = []
         steps: list[Metrics] = []
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
             mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
-            credit, now, metrics = self.update(mini, worth, drive, first=index == 0)
-            learnt += [(credit, now)] if len(rows) else []
+            credit, now, acted, metrics = self.update(mini, worth, drive, first=index == 0)
+            learnt += [(credit, now, acted)] if len(rows) else []
             steps.append(metrics)
-        self.seen = batch, join([credit for credit, _ in learnt]), join([now for _, now in learnt])
+        touched = {name: torch.cat([acted[name] for *_, acted in learnt]) for name in self.algorithm.credit}
+        credit, now = join([credit for credit, *_ in learnt]), join([now for _, now, _ in learnt])
+        self.seen = Seen(batch, credit, now, advantages, drive, touched)
         self.rollouts += 1
         target = vars(self.algorithm.control).get("target")
         self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
@@ -117,18 +118,19 @@ class PolicyModule(LightningModule):
 
     def update(
         self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
-    ) -> tuple[Credit, TokenStats, Metrics]:
+    ) -> tuple[Credit, TokenStats, dict[str, Mask], Metrics]:
         """One optimizer step, whatever the number of micro-batches."""
         current = self.reread and not first and bool(self.algorithm.credit)
         now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
         micros = self.micro_batches(batch)
         rows = [micro.rows for micro in micros if micro.real]
-        credit, metrics = self.algorithm.assign(advantages, now, batch, drive, rows)
+        acted: dict[str, Mask] = {}
+        credit, metrics = self.algorithm.assign(advantages, now, batch, drive, rows, acted)
         count = totals(credit.mask)
         wanted = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
         logp = torch.zeros_like(now.logp)
         for index, micro in enumerate(micros):
-            self.sync_gradients(index == len(micros) - 1)
+            self.sync_gradients(self.optimization.sharded_gradients or index == len(micros) - 1)
             part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
             stats, scored = self.think(batch, micro, "gradient" if wanted else "none"), batch[micro.rows]
             loss, seen = self.algorithm.loss(stats, scored, part, drive, count)
@@ -138,11 +140,11 @@ class PolicyModule(LightningModule):
             metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in seen.items()}
             if micro.real:
                 logp[micro.rows] = stats.logp.detach()
-        return credit, TokenStats(logp, now.entropy, now.sensitivity), metrics | self.step()
+        return credit, TokenStats(logp, now.entropy, now.sensitivity), acted, metrics | self.step()
 
-    def sync_gradients(self, last: bool) -> None:
+    def sync_gradients(self, now: bool) -> None:
         if isinstance(self.policy, FSDPModule):
-            self.policy.set_requires_gradient_sync(last)
+            self.policy.set_requires_gradient_sync(now)
 
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""

@@ -22,6 +22,9 @@ class Optimization:
     mini_batch: int  # completions of one optimizer step, over all ranks
     micro_batch: int  # completions of one forward, on one rank
     micro_tokens: int | None  # tokens of one forward with their padding, on one rank; null is no limit
+    # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
+    # parameter and less traffic
+    sharded_gradients: bool
 
     def __post_init__(self) -> None:
         if self.mini_batch < 1 or (self.micro_tokens is not None and self.micro_tokens < 1):

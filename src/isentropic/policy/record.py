@@ -2,11 +2,23 @@
 
 from dataclasses import dataclass, field
 from math import isfinite, nan
+from typing import NamedTuple
 
 from isentropic.algorithm.diagnostics import PREDICTED, of_rollout
-from isentropic.types import Metrics
+from isentropic.types import Credit, Drive, Mask, Metrics, PerToken, ScoredBatch, TokenStats
 
 MEASURED = "entropy/measured_change"
+
+
+class Seen(NamedTuple):
+    """The last rollout, and each token as it was when it was learnt from: for those who watch."""
+
+    batch: ScoredBatch
+    credit: Credit
+    now: TokenStats
+    advantages: PerToken  # before any credit rule
+    drive: Drive
+    touched: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped or tied
 
 
 @dataclass

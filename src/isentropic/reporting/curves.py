@@ -1,4 +1,4 @@
-"""Curves of a run, or of several over one another, from their `metrics.csv`."""
+"""The curves of one run, from its `metrics.csv`."""
 
 import csv
 from collections.abc import Sequence
@@ -43,27 +43,15 @@ def curves(folder: Path) -> Path:
     return save(figure, Path(folder) / "curves.png")
 
 
-def compare(folders: Sequence[Path], labels: Sequence[str], out: Path) -> Path:
-    """Draws runs over one another. Raises ValueError where a label or a run's metrics are missing."""
-    if len(folders) != len(labels) or not folders:
-        raise ValueError(f"{len(folders)} runs have {len(labels)} labels; give at least one run, and one label each")
-    runs = [load(folder, label) for folder, label in zip(folders, labels, strict=True)]
-    figure, axes = canvas()
-    draw_entropy(axes[0][0], runs)
-    draw_rollouts(axes[0][1], runs, "rollout/reward", "reward")
-    draw_scores(axes[1][0], runs, ("avg@",), "avg@k on held-out problems")
-    draw_scores(axes[1][1], runs, ("pass@",), "pass@k on held-out problems")
-    return save(figure, Path(out))
-
-
 def load(folder: Path, label: str) -> Run:
-    """The newest `metrics.csv` in or under a folder; of a step logged twice, as by a resumed run, the last counts."""
+    """The newest `metrics.csv` under a folder, and the earlier parts of its run; of a step in several, the last."""
     files = sorted(Path(folder).rglob("metrics.csv"), key=lambda file: file.stat().st_mtime)
     if not files:
         raise ValueError(f"no metrics.csv in {folder}; give the folder of a run made with logger=csv")
     values: dict[str, dict[float, float]] = {}
-    with files[-1].open(newline="") as file:
-        for row in csv.DictReader(file):
+    parts = sorted(files[-1].parent.glob("metrics.*.csv"), key=lambda file: int(file.name.split(".")[1]))
+    for part in (*parts, files[-1]):
+        for row in csv.DictReader(part.read_text().splitlines()):
             if row.get("step"):
                 for name, value in row.items():
                     if value and value != "nan" and name != "step":  # a mean over nothing

@@ -43,8 +43,8 @@ class Asker:
 
     def __call__(
         self, problems: Sequence[Problem], groups: Sequence[int], count: int, decoding: Decoding, draw: str
-    ) -> tuple[RolloutBatch, list[Status]]:
-        """`count` completions of each problem, and how each was judged.
+    ) -> tuple[RolloutBatch, list[Status], list[str]]:
+        """`count` completions of each problem, how each was judged, and its text.
 
         Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds.
         """
@@ -59,7 +59,7 @@ class Asker:
         )
         verdicts = self.task.verify(repeat(problems, count), texts)
         batch = collate(repeat(prompts, count), completions, verdicts, repeat(groups, count))
-        return batch, [verdict.status for verdict in verdicts]
+        return batch, [verdict.status for verdict in verdicts], texts
 
     def seed_of(self, draw: str, group: int, count: int) -> int:
         """That of a group's first completion; the engine draws the i-th with seed + i, so groups lie `count` apart."""

@@ -20,14 +20,20 @@ READ = 256  # prompts of a split that are measured before the run; the sampler r
 
 @dataclass(frozen=True)
 class Judging:
-    """What the policy is judged on: the first `problems` of the test split, `count` completions each."""
+    """What the policy is judged on: the first `problems` of a split, `count` completions each.
 
+    Settings are chosen by the validation split; the test split tells how good the chosen ones are.
+    """
+
+    split: Split
     problems: int
     count: int
     batch: int  # problems given to the sampler at one time, on one rank
     decoding: Decoding
 
     def __post_init__(self) -> None:
+        if self.split not in ("validation", "test"):
+            raise ValueError(f"judging.split={self.split} must be validation or test")
         if min(self.problems, self.count, self.batch) < 1:
             raise ValueError(
                 f"judging.problems={self.problems}, count={self.count} and batch={self.batch} must be at least 1"
@@ -77,7 +83,7 @@ class RolloutDataModule(LightningDataModule):
                 f"rollout.size={self.size} and rollout.group={self.group} make {prompts} groups, which {ranks} ranks "
                 f"cannot share equally; take a size that is a multiple of {ranks * self.group}"
             )
-        judged = min(self.judging.problems, len(self.problems_of("test")))
+        judged = min(self.judging.problems, len(self.problems_of(self.judging.split)))
         if judged < ranks:  # a rank without any would leave the others waiting for its score
             raise ValueError(f"{judged} problems to be judged on are fewer than the {ranks} ranks; each needs one")
 
@@ -92,11 +98,11 @@ class RolloutDataModule(LightningDataModule):
 
     def val_dataloader(self) -> EvaluationStream:
         j = self.judging
-        return EvaluationStream(self.ask, self.problems_of("test"), j.decoding, j.count, j.problems, j.batch)
+        return EvaluationStream(self.ask, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
 
     def problems_of(self, split: Split) -> Sequence[Problem]:
         problems = self.task.problems(split)
-        return problems if split == "test" or self.first is None else problems[: self.first]
+        return problems[: self.first] if split == "train" and self.first is not None else problems
 
     @property
     def report(self) -> dict[str, float]:
@@ -105,7 +111,8 @@ class RolloutDataModule(LightningDataModule):
 
     def check_context(self, context: int) -> None:
         """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
-        splits: tuple[tuple[Split, Decoding], ...] = (("train", self.decoding), ("test", self.judging.decoding))
+        judging = self.judging
+        splits: tuple[tuple[Split, Decoding], ...] = ("train", self.decoding), (judging.split, judging.decoding)
         for split, decoding in splits:
             problems = self.problems_of(split)
             read = problems[:READ] if len(problems) == maxsize else problems

@@ -18,7 +18,9 @@ from isentropic.types import PerToken, ScoredBatch, TokenStats
 Completion = dict[str, Any]
 NEEDED = ("logp", "entropy", "reward", "group")
 PER_TOKEN = ("logp", "entropy", "sensitivity", "sampler_logp", "ref_logp", "new_logp", "new_entropy", "new_sensitivity")
-OTHERS = ("correct", "truncated", "tokens", "step", "prompt", "completion", "advantages", "kept")
+READ = ("correct", "truncated", "tokens", "texts", "step", "prompt")
+LEFT = ("completion", "estimate", "advantages", "weight", "ratio", "kept", "limits", "clipped", "touched")
+OTHERS = (*READ, *LEFT)
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Saved:
     batch: ScoredBatch
     now: TokenStats  # at the update; the policy that sampled where the file has no new_ values
     labels: list[list[str]]  # of each token
+    prompts: list[str]  # of each completion; empty where unknown
     step: int | None  # of the run
 
 
@@ -88,7 +91,7 @@ def check(completion: Completion, where: str) -> None:
     for key in NEEDED:
         if completion.get(key) is None:
             raise ValueError(f"{where} lacks {key}; each completion needs {listed(NEEDED)}")
-    for key in ("logp", *PER_TOKEN[1:], "tokens"):
+    for key in ("logp", *PER_TOKEN[1:], "tokens", "texts"):
         check_list(completion, key, where)
     for key, kind, what in (("reward", (int, float), "a number"), ("correct", bool, "true or false"),
                             ("truncated", bool, "true or false"), ("step", int, "a whole number")):  # fmt: skip
@@ -107,7 +110,7 @@ def check_list(completion: Completion, key: str, where: str) -> None:
         raise ValueError(f"{where} has {len(completion['logp'])} values of logp and {len(values)} of {key}")
     for place, value in enumerate(values):
         fits = isinstance(value, int | float) and not isinstance(value, bool)
-        if key != "tokens" and not fits and not (value is None and key != "logp"):
+        if key not in ("tokens", "texts") and not fits and not (value is None and key != "logp"):
             raise ValueError(f"{where}: {key} at place {place} is {json.dumps(value)}, not a number")
         if key.endswith("logp") and value is not None and value > 0:
             raise ValueError(f"{where}: {key} at place {place} is {value}; the log of a probability is not above 0")
@@ -139,8 +142,8 @@ def batch_of(completions: Sequence[Completion], step: int | None) -> Saved:
         ref_logp=values("ref_logp"),
     )
     now = TokenStats(*(values(f"new_{key}", key) for key in ("logp", "entropy", "sensitivity")))
-    labels = [[str(token) for token in c.get("tokens") or range(len(c["logp"]))] for c in completions]
-    return Saved(batch, now, labels, step)
+    labels = [[str(t) for t in c.get("texts") or c.get("tokens") or range(len(c["logp"]))] for c in completions]
+    return Saved(batch, now, labels, [str(c.get("prompt", "")) for c in completions], step)
 
 
 def listed(names: Sequence[str]) -> str:

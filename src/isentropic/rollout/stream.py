@@ -10,6 +10,7 @@ import torch
 from isentropic.rollout.ask import Asker
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
+from isentropic.rollout.reflection import reflects
 from isentropic.sampler import Decoding
 from isentropic.task import Problem, Status
 from isentropic.tensors import average, group_mean, largest, rank, world_size
@@ -53,9 +54,10 @@ class RolloutStream:
         seen = Counter[str]()
         fallback: RolloutBatch | None = None
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
-            asked, statuses = self.round(self.position + len(kept) * self.prompts)
+            asked, statuses, texts = self.round(self.position + len(kept) * self.prompts)
             seen.update(tally(asked))
             seen.update(statuses)
+            seen["reflection"] += sum(map(reflects, texts))
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
         rollout = first_groups(concatenate(kept), wanted)
@@ -64,7 +66,7 @@ class RolloutStream:
         self.position += tries * self.prompts
         return rollout if len(rollout.tokens) or fallback is None else fallback
 
-    def round(self, start: int) -> tuple[RolloutBatch, list[Status]]:
+    def round(self, start: int) -> tuple[RolloutBatch, list[Status], list[str]]:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
         ids = range(start + rank(), start + self.prompts, world_size())
         problems = [self.problems[place(i, len(self.problems), self.seed)] for i in ids]
@@ -112,14 +114,17 @@ def tally(asked: RolloutBatch) -> dict[str, int]:
     """Answers by what their group teaches; all_right and all_wrong are the answers of groups without contrast."""
     right = group_mean(asked.correct.float(), asked.group)
     rows = {"asked_correct": asked.correct, "all_right": right == 1, "all_wrong": right == 0}
-    return {name: int(flags.sum()) for name, flags in rows.items()} | {"asked": len(right)}
+    counts = {name: int(flags.sum()) for name, flags in rows.items()}
+    return counts | {"asked": len(right), "tokens": int(asked.mask.sum())}
 
 
 def shares(seen: Counter[str], filled: float) -> dict[str, float]:
-    """Over all ranks, of all answers before curation; and how much of the rollout was kept."""
-    names = ("asked_correct", "all_right", "all_wrong", "unparseable", "timeout", "crash")
-    means = average(torch.tensor([filled, seen["asked"], *(seen[n] for n in names)], dtype=torch.float64)).tolist()
-    return {f"rollout/{n}": m / means[1] for n, m in zip(names, means[2:], strict=True)} | {"rollout/filled": means[0]}
+    """Over all ranks, of all answers before curation; how much of the rollout was kept, and tokens written for it."""
+    names = ("asked_correct", "all_right", "all_wrong", "unparseable", "timeout", "crash", "reflection")
+    counts = [filled, seen["tokens"], seen["asked"], *(seen[n] for n in names)]
+    filled, tokens, asked, *rest = average(torch.tensor(counts, dtype=torch.float64)).tolist()
+    found = {f"rollout/{n}": mean / asked for n, mean in zip(names, rest, strict=True)}
+    return found | {"rollout/filled": filled, "rollout/tokens": tokens * world_size()}
 
 
 def place(index: int, size: int, seed: int) -> int:

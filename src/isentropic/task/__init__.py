@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Split = Literal["train", "test"]
+Split = Literal["train", "validation", "test"]  # learn from, choose settings by, report on
 Status = Literal["right", "wrong", "unparseable", "timeout", "crash"]
 
 
@@ -27,7 +27,7 @@ class Verdict:
 
 
 class Task(ABC):
-    """Problems by position, so that a seed and an index name one; train and test never share any."""
+    """Problems by position, so that a seed and an index name one; no two splits share any."""
 
     @abstractmethod
     def problems(self, split: Split) -> Sequence[Problem]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from random import Random
+from typing import get_args
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker, leading_integer
@@ -13,7 +14,7 @@ from isentropic.task.prompts import check_template, fill
 
 PATTERN = re.compile(r"\d{1,18}\.\.\d{1,18}(?:[-+*]+\d{1,18}\.\.\d{1,18})+")
 PART = re.compile(r"([-+*]*)(\d+)\.\.(\d+)")
-DRAWS = 10_000  # more than enough to meet the rarer split; only patterns of very few sums use them up
+DRAWS = 10_000  # more than enough to meet the rarest split; only patterns of very few sums use them up
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Arithmetic(Task):
     pattern: str  # ranges with the operators between them: 2..9*2..9+-1..20 makes 3*7+15 and 8*2-1
     template: str  # the prompt, with {question} for the sum
     marker: str  # the integer after the last of these is the answer; if empty, the one the text starts with
-    held_out: float  # share of the sums that only the test split has, whatever the seed
+    held_out: float  # share of the sums that training never sees, whatever the seed: half validation, half test
     seed: int
 
     def __post_init__(self) -> None:
@@ -37,8 +38,8 @@ class Arithmetic(Task):
         for _, low, high in self.parts:
             if low > high:
                 raise ValueError(f"task.pattern={self.pattern!r} has the empty range {low}..{high}; try {high}..{low}")
-        self.problem("train", 0)
-        self.problem("test", 0)
+        for split in get_args(Split):
+            self.problem(split, 0)
 
     def problems(self, split: Split) -> Sequence[Problem]:
         return Endless(partial(self.problem, split))

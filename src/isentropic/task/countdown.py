@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import get_args
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.endless import Endless, check_held_out, split_of
@@ -16,7 +17,7 @@ from isentropic.task.endless import Endless, check_held_out, split_of
 OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 NUMBER = "(0|[1-9][0-9]{0,17})"  # bounded, as int() refuses thousands of digits
 STEP = re.compile(rf"{NUMBER}([-+*]){NUMBER}={NUMBER}")
-DRAWS = 10_000  # more than enough to meet the rarer split; only impossible settings use them up
+DRAWS = 10_000  # more than enough to meet the rarest split; only impossible settings use them up
 TRIES = 20
 
 
@@ -27,7 +28,7 @@ class Countdown(Task):
     numbers: int  # how many a problem has
     largest: int  # numbers are drawn uniformly from 1 to this
     limit: int  # no step of a made answer leaves 0 to this; what a model writes may
-    held_out: float  # share of the multisets of numbers that only the test split has, whatever the seed
+    held_out: float  # share of the multisets that training never sees, whatever the seed: half validation, half test
     seed: int
 
     def __post_init__(self) -> None:
@@ -37,8 +38,8 @@ class Countdown(Task):
             if value < 1:
                 raise ValueError(f"task.{name}={value} allows no number; it must be at least 1")
         check_held_out(self.held_out)
-        self.worked("train", 0)
-        self.worked("test", 0)
+        for split in get_args(Split):
+            self.worked(split, 0)
 
     def problems(self, split: Split) -> Sequence[Problem]:
         return Endless(lambda index: self.worked(split, index)[0])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
-from typing import Any
+from typing import Any, get_args
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 from reasoning_gym.dataset import ProceduralDataset
@@ -19,7 +19,7 @@ from isentropic.task.verifier import Verifier
 
 SIZE = 2_000  # questions of one dataset: some tasks take long to set one up, one of them by making all questions
 BLOCK = 100  # problems of each split made from one dataset, which leaves 20 questions to choose each from
-DRAWS = 1_000  # more than enough to meet the rarer split; only tasks of very few questions use them up
+DRAWS = 1_000  # more than enough to meet the rarest split; only tasks of very few questions use them up
 RESERVED = {"seed", "size"}
 
 Options = tuple[tuple[str, Any], ...]
@@ -33,7 +33,7 @@ class ReasoningGym(Task):
     options: Mapping[str, Any]  # of the task itself, such as min_digits
     template: str  # the prompt, with {question} for the question
     marker: str  # what follows the last of these is the answer; <answer> ends at </answer>
-    held_out: float  # share of the questions that only the test split has, whatever the seed
+    held_out: float  # share of the questions that training never sees, whatever the seed: half validation, half test
     seed: int
     workers: int  # processes that score answers: some scorers evaluate what the model wrote
     timeout: float  # seconds one answer may take
@@ -44,8 +44,8 @@ class ReasoningGym(Task):
         check_held_out(self.held_out)
         check_name(self.name)
         check_options(self.name, self.options)
-        self.problem("train", 0)
-        self.problem("test", 0)
+        for split in get_args(Split):
+            self.problem(split, 0)
         assert self.verifier
 
     def problems(self, split: Split) -> Sequence[Problem]:

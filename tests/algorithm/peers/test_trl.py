@@ -174,3 +174,18 @@ def test_the_adaptive_coefficient_moves_as_trls_whose_gate_reads_the_entropy_of_
     assert ours == pytest.approx(theirs, abs=1e-9)
     assert paid == pytest.approx([0, 0.005, 0.01, 0.015, 0, 0, 0.01, 0.015], abs=1e-9)
     assert charged == pytest.approx([0, 0, 0.01, 0.015, 0.02, 0, 0, 0.015], abs=1e-9)
+
+
+def test_what_trl_logs_of_an_update_is_what_its_alias_names(build, charge, trl_trainer, an_answered_step):
+    from isentropic.algorithm.diagnostics import describe
+    from isentropic.logger.aliases import renamed
+
+    batch, now = an_answered_step
+    algorithm = build("algorithm=dapo", EXACT)
+    _, _, ours, credit = charge(algorithm, batch, now)
+    trainer = trl_trainer(loss_type="dapo", **HIGHER)
+    step(trainer, batch, credit.advantages, now.logp, batch.old_entropy)  # as the first update of a rollout would read
+    theirs = {name: values[0] for name, values in trainer._metrics["train"].items()}
+    named = renamed(ours | describe(batch, algorithm.advantage(batch)), "trl", "")
+    for name in ("entropy", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"):
+        assert named[name] == pytest.approx(theirs[name], abs=1e-6) and theirs[name] > 0

@@ -112,3 +112,20 @@ def test_two_micro_batches_count_alike_in_verl_only_when_told_the_tokens_of_the_
     assert (loss, sum(theirs(batch_num_tokens=14))) == pytest.approx((0.430950, 0.430950), abs=1e-6)
     legacy = charge(build("algorithm=dapo", "algorithm/aggregation=micro_token_mean"), batch, now, *halves)[0]
     assert (legacy, sum(theirs()) / 2) == pytest.approx((0.303835, 0.303835), abs=1e-6)
+
+
+def test_the_shares_that_verl_logs_of_clipped_tokens_are_those_of_its_alias(build, charge, core_algos, a_step):
+    from isentropic.logger.aliases import renamed
+
+    batch, now = a_step
+    _, _, ours, credit = charge(build("algorithm=dapo", "algorithm.clipping.ceiling=1.5"), batch, now)
+    config = core_algos.ActorConfig(
+        strategy="fsdp", rollout_n=4, ppo_micro_batch_size_per_gpu=1, clip_ratio_c=1.5, **clips(0.2, 0.28)
+    )
+    mask = batch.mask.double()
+    _, theirs = core_algos.compute_policy_loss_vanilla(
+        batch.old_logp, now.logp, credit.advantages, mask, "token-mean", config, None
+    )
+    named = renamed(ours, "verl", "")
+    for name in ("actor/pg_clipfrac", "actor/pg_clipfrac_lower"):
+        assert named[name] == pytest.approx(theirs[name], abs=1e-6) and theirs[name] > 0

@@ -1,0 +1,1 @@
+"""What will a run take?"""

@@ -1,0 +1,31 @@
+"""A GPU, its node, and how much of what it could do a run gets."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Card:
+    """Rates are per second and GPU. What is a share is of the peak; configs/card says what is measured of all this."""
+
+    name: str
+    memory: float  # GiB
+    flops: float  # of bf16 products
+    flops_fp32: float  # of fp32 products as torch computes them by default
+    bandwidth: float  # bytes of its memory
+    links: float  # bytes to other GPUs of the node, in a collective
+    network: float  # bytes to other nodes, in a collective
+    host: float  # GiB of the node's memory, per GPU
+    gpus: int  # of a node
+    context: float  # GiB beside tensors: CUDA, its libraries, buffers of NCCL, graphs of the engine
+    spare: float  # GiB lost between tensors
+    product_share: float  # of flops
+    bandwidth_share: float
+    passes: float  # how often a layer's activations go through memory in a forward pass
+    launch: float  # seconds of a layer's forward pass if it had nothing to compute
+    step: float  # seconds of a step of the engine, whatever it does
+    sequence: float  # seconds a sequence adds to a step of the engine
+    tensor: float  # seconds to send one tensor to the engine
+    tensor_sharded: float  # the same where it is gathered from other ranks first
+    sleep: float  # bytes of the engine's weights that go to host memory
+    verify: float  # seconds of an answer's verification
+    start: float  # seconds until the first rollout begins

@@ -1,0 +1,76 @@
+"""The four pictures that one looks at first, as one: entropy, reward, accuracy, pass@k."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from isentropic.reporting.drawing import PANELS, SETTINGS, canvas, frame, save
+from isentropic.reporting.figures import (
+    TITLES,
+    Picture,
+    Strays,
+    draw_bands,
+    draw_group,
+    steady_targets,
+    strays_of,
+    told,
+)
+from isentropic.reporting.groups import Group
+from isentropic.reporting.lines import line
+from isentropic.reporting.runs import Run
+
+NAME = "overview"
+
+
+def overview(groups: Sequence[Group], included: set[Path], folder: Path) -> list[Picture]:
+    """Of many groups the lines alone, as seeds and bands would cover them. None where there is too little to see."""
+    runs = [run for group in groups for run in group.runs]
+    metrics = _metrics(runs)
+    if len(metrics) < 2:
+        return []
+    with matplotlib.rc_context(SETTINGS):
+        figure = canvas(10, 3.1 * -(-len(metrics) // 2))
+        frames = list(figure.subplots(-(-len(metrics) // 2), 2, squeeze=False).flat)
+        for spare in frames[len(metrics) :]:
+            spare.set_visible(False)
+        words = [_part(here, metric, groups, included, runs) for here, metric in zip(frames, metrics, strict=False)]
+        handles = {
+            name: handle for here in frames for handle, name in zip(*here.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+        save(figure, folder, NAME)
+    note = "Thick: interquartile mean over seeds; band: its 95 % bootstrap interval, from 3 seeds on; thin: the seeds."
+    if len(groups) > PANELS:
+        note = "Interquartile means over seeds, without their intervals, which the pictures of each metric have."
+    return [Picture(NAME, "Overview", " ".join(words), note, "", "")]
+
+
+def _metrics(runs: list[Run]) -> list[str]:
+    scores = sorted({name for run in runs for name in run.scores})
+    first = [next((name for name in scores if name.startswith(kind)), "") for kind in ("eval/avg@", "eval/pass@")]
+    logged = [name for name in ("entropy/mean", "rollout/reward") if any(name in run.metrics for run in runs)]
+    return [*logged, *filter(None, first)]
+
+
+def _part(axis: Any, metric: str, groups: Sequence[Group], included: set[Path], runs: list[Run]) -> str:
+    """Draws it, and says what it shows."""
+    lines = [line(group, [r for r in group.runs if r.folder in included], metric, "rollouts") for group in groups]
+    strays = [strays_of(group, included, metric, "rollouts") for group in groups]
+    targets = steady_targets(runs) if metric == "entropy/mean" else []
+    for index, (drawn, stray) in enumerate(zip(lines, strays, strict=True)):
+        if len(groups) <= PANELS:
+            draw_group(axis, index, drawn, stray, metric)
+        elif drawn is not None:
+            nothing = np.full(len(drawn.place), np.nan)
+            draw_group(
+                axis, index, replace(drawn, low=nothing, high=nothing, seeds=[]), Strays(stray.group, []), metric
+            )
+    title = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems")
+    frame(axis, title, "rollouts")
+    draw_bands(axis, targets)
+    axis.set_ylim(bottom=min(0, axis.get_ylim()[0]) if metric == "rollout/reward" else 0)
+    return told(title, "rollouts", lines, strays, targets)

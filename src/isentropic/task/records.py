@@ -1,0 +1,73 @@
+"""Rows of a data set, from a file or from the hub, each with where it stands."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+KINDS = (".jsonl", ".json", ".csv", ".parquet")
+Placed = tuple[str, Any]  # where a row stands, as one would say it, and what it holds
+
+
+def from_file(source: str, path: Path, otherwise: str) -> Iterator[Placed]:
+    """Rows of a .jsonl, .json, .csv or .parquet file, nested columns included.
+
+    Raises ValueError where it is not there, not of its kind, or of none of these; `source` is how the user named it and
+    `otherwise` what they may give in place of a file.
+    """
+    if not path.is_file():
+        raise ValueError(f"{source} is not a file; give the path of one, or {otherwise}")
+    if path.suffix not in KINDS:
+        raise ValueError(f"{source} does not end in {', '.join(KINDS[:-1])} or {KINDS[-1]}; convert it to one of these")
+    if path.suffix == ".parquet":
+        yield from from_parquet(source, path)
+        return
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            if path.suffix == ".jsonl":
+                for number, line in enumerate(lines, 1):
+                    if line.strip():
+                        yield f"line {number}", json.loads(line)
+            elif path.suffix == ".csv":
+                records = csv.DictReader(lines)
+                for record in records:
+                    yield f"line {records.line_num}", record
+            else:
+                for number, record in enumerate(json.load(lines), 1):
+                    yield f"item {number}", record
+    except (json.JSONDecodeError, csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{source} is not {path.suffix[1:]} in UTF-8: {error}") from error
+
+
+def from_parquet(source: str, path: Path) -> Iterator[Placed]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ValueError(f"{source} is read by the package pyarrow; install it or give another kind of file") from error
+    try:
+        number = 0
+        for batch in ParquetFile(path).iter_batches():
+            for record in batch.to_pylist():
+                number += 1
+                yield f"row {number}", record
+    except ArrowException as error:
+        raise ValueError(f"{source} is not parquet: {error}") from error
+
+
+def from_hub(source: str, name: str, subset: str | None, split: str) -> Iterator[Placed]:
+    """Raises ValueError where the package `datasets` is missing or the hub does not give it."""
+    try:
+        from datasets import load_dataset  # pyright: ignore
+    except ImportError as error:
+        raise ValueError(
+            f"{source} reads {name} from the hub, which needs the package datasets; install it or give a file"
+        ) from error
+    try:
+        records = load_dataset(name, subset, split=split)  # pyright: ignore
+    except Exception as error:  # whatever the network, the cache or the library comes up with
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"{source} reads {name} from the hub, which failed ({reason}); give a file") from error
+    for number, record in enumerate(records, 1):  # pyright: ignore
+        yield f"row {number}", record

@@ -1,0 +1,28 @@
+"""The command, and the page that it writes."""
+
+import json
+from pathlib import Path
+
+from isentropic.plan import renewed
+
+PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
+
+
+def test_the_page_is_as_new_as_the_presets_and_the_formulas():
+    text = PAGE.read_text()
+    assert renewed(text) == text, "python -m isentropic.plan table=docs/plan.md writes it anew"
+
+
+def test_the_command_prints_a_plan_and_keeps_its_numbers(command, tmp_path):
+    result = command("plan", f"hydra.run.dir={tmp_path}/run")
+    assert result.returncode == 0, result.stderr
+    assert "GPU-hours" in result.stdout and "All of it fits." in result.stdout
+    numbers = json.loads((tmp_path / "run" / "plan.json").read_text())
+    assert numbers["gpus"] == 1 and numbers["seconds"]["update"] > 0
+
+
+def test_what_cannot_be_planned_is_one_sentence(command):
+    result = command("plan", "policy.model.path=nobody/nothing")
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: policy.model.path=nobody/nothing is neither a model folder")
+    assert result.stderr.count("\n") == 1
