@@ -120,7 +120,7 @@ def test_what_slurm_refuses_is_one_sentence(cluster, command, tmp_path, launcher
     assert "error: sbatch refused" in result.stderr and "invalid partition" in result.stderr.lower()
 
 
-def test_a_job_that_slurm_will_not_start_is_told_with_the_reason(cluster, command, tmp_path):
+def test_a_job_that_slurm_will_not_start_is_told_with_the_reason_and_ctrl_c_leaves_it_there(cluster, start, tmp_path):
     line = [
         *SHORT,
         "seed=0,1",
@@ -128,9 +128,15 @@ def test_a_job_that_slurm_will_not_start_is_told_with_the_reason(cluster, comman
         "hydra.launcher.time=100000",
         f"hydra.sweep.dir={tmp_path}",
     ]
-    result = command("train", *line, "-m")
+    process = start("train", *line, "hydra.launcher.wait=true", "-m")
+    said = next((one for one in process.stdout if "SLURM does not start seed=0" in one), "")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    queue = subprocess.run(["squeue", "--noheader", "--array"], capture_output=True, text=True, check=True).stdout
     subprocess.run(["scancel", "--state=PENDING", "--user=root"], check=True)
-    assert result.returncode == 0 and "(PENDING, Partition" in result.stdout
+    assert process.returncode == 130 and "because of Partition" in said and "Traceback" not in err
+    assert "The jobs stay in the queue" in out and "2 unfinished" in out and "(PENDING, Partition" in out
+    assert len(queue.splitlines()) == 2
 
 
 def preflight(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -76,7 +77,7 @@ class Cluster(Launcher):
         """Submits what is not in the queue. CTRL-C while it waits leaves all of it there."""
         if not jobs:
             return
-        queue = {} if self.dry else states()
+        queue = {} if self.dry and shutil.which("squeue") is None else states()
         if queue is None:
             raise BadInput("SLURM's controller does not answer; `scontrol ping` may say why")
         known, name = Submissions(folder_of(jobs)), folder_of(jobs).name
@@ -100,7 +101,7 @@ class Cluster(Launcher):
                 known.add(ids)
                 found |= {job: known.of[job.name] for job in ids}
         here = {job: found[job] for job in jobs if job in found}
-        yield from follow(here, self.poll) if self.wait else told(here)
+        yield from follow(here, self.poll) if self.wait and not self.dry else told(here)
 
     def options(self, wanted: Needs, name: str) -> dict[str, Any]:
         """Of sbatch. Raises BadInput where nobody says how many tasks a node has."""

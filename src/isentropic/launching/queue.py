@@ -4,11 +4,15 @@ import getpass
 import json
 import os
 import re
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from isentropic.build import BadInput
 from isentropic.launching import Job, Outcome
@@ -80,29 +84,45 @@ def states() -> dict[str, State] | None:
 
 
 def follow(waiting: Mapping[Job, Submission], poll: float) -> Iterator[Outcome]:
-    """Tells of each end. Raises SystemExit after CTRL-C."""
+    """Tells of each end. CTRL-C and SIGTERM end the wait and not the jobs, and raise SystemExit."""
     left, begun, gone, odd, pace = dict(waiting), set[Job](), set[str](), set[str](), Pace(len(waiting))
     try:
-        while left:
-            queue = states()
-            for said in strange(queue, left):
-                print(said, flush=True) if said not in odd else None
-                odd.add(said)
-            for job, one in list(left.items()) if queue is not None else ():
-                state = (queue or {}).get(one.id)
-                if state and state.name == "RUNNING" and job not in begun:
-                    begun.add(job)
-                    pace.begin(job, [])
-                if state is None and (settled(job, one) or one.id in gone):
-                    del left[job]
-                    yield pace.tell(ended(job, one), max(1, len(begun & left.keys())))
-                elif state is None:
-                    gone.add(one.id)
-            if left:
-                time.sleep(poll)
-    except KeyboardInterrupt:
+        with leaving():
+            while left:
+                queue = states()
+                for said in strange(queue, left):
+                    print(said, flush=True) if said not in odd else None
+                    odd.add(said)
+                for job, one in list(left.items()) if queue is not None else ():
+                    state = (queue or {}).get(one.id)
+                    if state and state.name == "RUNNING" and job not in begun:
+                        begun.add(job)
+                        pace.begin(job, [])
+                    if state is None and (settled(job, one) or one.id in gone):
+                        del left[job]
+                        yield pace.tell(ended(job, one), max(1, len(begun & left.keys())))
+                    elif state is None:
+                        gone.add(one.id)
+                if left:
+                    time.sleep(poll)
+    except SystemExit:
         yield from told(left)
-        raise SystemExit(130) from None
+        raise
+
+
+@contextmanager
+def leaving() -> Generator[None]:
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def strange(queue: Mapping[str, State] | None, waiting: Mapping[Job, Submission]) -> Iterator[str]:
