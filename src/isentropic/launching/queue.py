@@ -16,6 +16,7 @@ from isentropic.launching.local import Pace
 from isentropic.launching.table import last_line
 from isentropic.status import FILE, read
 
+USUAL = ("None", "Priority", "Resources", "BeginTime", "JobArrayTaskLimit", "Cleaning", "Dependency")  # to wait for
 GONE = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
 HIDDEN = ".slurm"  # in a sweep's folder: scripts, what was submitted as what, and SLURM's own output
 
@@ -53,9 +54,18 @@ def written(job: Job) -> int:
     return file.stat().st_mtime_ns if file.exists() else 0
 
 
-def states() -> dict[str, str] | None:
+@dataclass(frozen=True)
+class State:
+    name: str  # PENDING, RUNNING, ...
+    reason: str  # why it is not running: Resources, PartitionTimeLimit, ...
+
+    def __str__(self) -> str:
+        return self.name if self.name != "PENDING" or self.reason == "None" else f"{self.name}, {self.reason}"
+
+
+def states() -> dict[str, State] | None:
     """Of all jobs that this user has in the queue, by number; None where the controller does not answer."""
-    command = ["squeue", "--noheader", "--array", f"--user={getpass.getuser()}", "--format=%i|%T"]
+    command = ["squeue", "--noheader", "--array", f"--user={getpass.getuser()}", "--format=%i|%T|%r"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     except FileNotFoundError as error:
@@ -65,19 +75,22 @@ def states() -> dict[str, str] | None:
         ) from error
     except subprocess.SubprocessError:
         return None
-    found = (line.partition("|") for line in result.stdout.split())
-    return {number: state for number, _, state in found if state not in GONE}
+    found = (line.split("|", 2) for line in result.stdout.splitlines())
+    return {number: State(state, reason) for number, state, reason in found if state not in GONE}
 
 
 def follow(waiting: Mapping[Job, Submission], poll: float) -> Iterator[Outcome]:
     """Tells of each end. Raises SystemExit after CTRL-C."""
-    left, begun, gone, pace = dict(waiting), set[Job](), set[str](), Pace(len(waiting))
+    left, begun, gone, odd, pace = dict(waiting), set[Job](), set[str](), set[str](), Pace(len(waiting))
     try:
         while left:
             queue = states()
+            for said in strange(queue, left):
+                print(said, flush=True) if said not in odd else None
+                odd.add(said)
             for job, one in list(left.items()) if queue is not None else ():
                 state = (queue or {}).get(one.id)
-                if state == "RUNNING" and job not in begun:
+                if state and state.name == "RUNNING" and job not in begun:
                     begun.add(job)
                     pace.begin(job, [])
                 if state is None and (settled(job, one) or one.id in gone):
@@ -92,12 +105,25 @@ def follow(waiting: Mapping[Job, Submission], poll: float) -> Iterator[Outcome]:
         raise SystemExit(130) from None
 
 
+def strange(queue: Mapping[str, State] | None, waiting: Mapping[Job, Submission]) -> Iterator[str]:
+    """What may keep a job in the queue for ever."""
+    if queue is None:
+        yield "SLURM's controller does not answer; asking again until it does"
+        return
+    for job, one in waiting.items():
+        state = queue.get(one.id)
+        if state and state.name == "PENDING" and state.reason not in USUAL:
+            yield f"SLURM does not start {job.name} ({one.id}), because of {state.reason}"
+
+
 def told(waiting: Mapping[Job, Submission]) -> Iterator[Outcome]:
     """That they are in the queue."""
     if waiting:
         print("The jobs stay in the queue; the same command shows how they stand, scancel ends them.", flush=True)
+    queue = (states() if waiting else None) or {}
     for job, one in waiting.items():
-        yield Outcome(job, "unfinished", f"in the queue as {one.id}")
+        how = f" ({queue[one.id]})" if one.id in queue else ""
+        yield Outcome(job, "unfinished", f"in the queue as {one.id}{how}")
 
 
 def settled(job: Job, submission: Submission) -> bool:
