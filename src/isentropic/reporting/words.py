@@ -3,10 +3,12 @@
 from isentropic.reporting.bootstrap import FEW
 from isentropic.reporting.claims import ENOUGH, Comparison
 from isentropic.reporting.findings import Report
-from isentropic.reporting.groups import Group
 from isentropic.reporting.statistics import Score, title
+from isentropic.reporting.verdict import Verdict
 
 LONGEST = 16  # sentences of one kind
+FULL = 6  # groups whose scores are all told; of more, the best few, as a table has them all
+BEST = 3
 SAID = {
     "higher": "is higher than that of {}",
     "lower": "is lower than that of {}",
@@ -35,8 +37,9 @@ def cautions(report: Report) -> list[str]:
 def _what(report: Report) -> str:
     runs, groups, keys = len(report.runs), len(report.groups), len(report.settings)
     text = f"{runs} run{'s' if runs != 1 else ''} in {groups} group{'s' if groups != 1 else ''}"
-    labels = ", ".join(group.label for group in report.groups[:LONGEST])
-    more = f" and {groups - LONGEST} others" if groups > LONGEST else ""
+    named = groups if groups <= 2 * LONGEST else LONGEST
+    labels = ", ".join(group.label for group in report.groups[:named])
+    more = f" and {groups - named} others" if groups > named else ""
     if groups == 1:
         return f"{text}: {labels}. There is nothing to compare it with."
     differ = f" They differ in {keys} setting{'s' if keys != 1 else ''}." if keys else ""
@@ -48,7 +51,9 @@ def _levels(report: Report) -> list[str]:
     for metric in dict.fromkeys(score.metric for score in report.scores):
         rows = [score for score in report.scores if score.metric == metric and score.group in report.shown]
         rows = sorted(rows, key=lambda score: -score.estimate.point)
-        sentences.append(f"{_capital(title(metric))}: {'; '.join(_level(score) for score in rows)}.")
+        told = rows if len(rows) <= FULL else [s for s in rows if s in rows[:BEST] or s.group is report.reference]
+        lead = "" if told == rows else f", the highest {BEST} and {report.reference.label}"
+        sentences.append(f"{_capital(title(metric))}{lead}: {'; '.join(_level(score) for score in told)}.")
     return sentences
 
 
@@ -78,18 +83,18 @@ def _listed(pairs: list[Comparison]) -> list[str]:
 
 
 def _entropies(report: Report) -> list[str]:
-    found: dict[str, list[str]] = {}
-    for group in report.shown:
-        if fate := _entropy(report, group):
-            found.setdefault(fate, []).append(group.label)
-    return [f"Entropy of {', '.join(labels)}: {fate}" for fate, labels in found.items()]
+    """Groups that fared alike, all of whose runs collapsed without a target, in one sentence."""
+    known = {
+        group.label: [v for run in group.runs if (v := report.verdicts[run.folder]).drift is not None]
+        for group in report.groups
+    }
+    lost = [label for label, all_of in known.items() if all_of and all(v.collapse and not v.in_band for v in all_of)]
+    together = {", ".join(lost): [verdict for label in lost for verdict in known[label]]} if len(lost) > 1 else {}
+    apart = {label: verdicts for label, verdicts in known.items() if verdicts and not (together and label in lost)}
+    return [f"Entropy of {labels}: {_entropy(verdicts)}" for labels, verdicts in (together | apart).items()][:LONGEST]
 
 
-def _entropy(report: Report, group: Group) -> str:
-    judged = [report.verdicts[run.folder] for run in group.runs]
-    known = [verdict for verdict in judged if verdict.drift is not None]
-    if not known:
-        return ""
+def _entropy(known: list[Verdict]) -> str:
     fallen = sorted(verdict.collapse for verdict in known if verdict.collapse is not None)
     where = f", from rollout {fallen[0]}" + (f" to {fallen[-1]}" if len(fallen) > 1 else "") + " on" if fallen else ""
     late = [verdict.in_band_late for verdict in known if verdict.in_band_late is not None]
