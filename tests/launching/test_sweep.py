@@ -33,7 +33,7 @@ def metrics(folder: Path) -> dict[tuple[int, bool], dict[str, str]]:
 def last_of(folder: Path, line: str) -> None:
     """Returns when a job has said this."""
     with subprocess.Popen(
-        ["timeout", "120", "tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True
+        ["timeout", "300", "tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True
     ) as tail:
         assert tail.stdout and any(said.startswith(line) for said in tail.stdout)
         tail.kill()
@@ -47,7 +47,7 @@ def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start
     status = read(killed)
     assert status and status.status == "running"
     os.kill(status.pid, signal.SIGKILL)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 1, out + err
     assert "1 done, 1 failed" in out and "killed by SIGKILL" in out
     assert (killed / "metrics.csv").exists() and read(whole).status == "done"
