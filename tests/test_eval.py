@@ -21,7 +21,7 @@ def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(command, quickstart
     result = command("eval", "algorithm=grpo", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/eval")
     assert result.returncode == 0, result.stderr
     scores = json.loads((tmp_path / "eval" / "scores.json").read_text())
-    assert scores.pop("checkpoint") == str(path)
+    assert (scores.pop("checkpoint"), scores.pop("split")) == (str(path), "test")
     assert scores == pytest.approx(judged(run, 2))
     assert {"avg@8", "avg@8_low", "avg@8_high", "pass@16", "pass@16_low", "pass@16_high"} == set(scores)
     assert '"pass@16"' in result.stdout
@@ -30,5 +30,5 @@ def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(command, quickstart
 def test_without_a_checkpoint_the_base_model_is_judged(inside, short):
     folder = inside(evaluate, "ckpt_path=null")
     scores = json.loads((folder / "scores.json").read_text())
-    assert scores.pop("checkpoint") is None
+    assert (scores.pop("checkpoint"), scores.pop("split")) == (None, "test")
     assert scores == pytest.approx(judged(short, 0))

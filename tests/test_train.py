@@ -38,7 +38,7 @@ METRICS = {
     "eval/pass@16_high", "eval/pass@16_low", "entropy/mean", "policy/empty", "policy/grad_norm", "policy/kept",
     "policy/loss", "policy/skipped",
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
-    "rollout/filled", "rollout/length",
+    "rollout/filled", "rollout/length", "rollout/reflection", "rollout/tokens", "throughput/seconds", "throughput/tokens",
     "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
     "sampler/canary_gap", "sampler/logp_gap", "sampler/logp_gap_max", "step", "throughput/sample_seconds",
     "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
@@ -135,7 +135,7 @@ def test_samples_say_what_each_token_was_worth(quickstart):
         assert set(line) == {
             "step", "prompt", "completion", "reward", "correct", "truncated", "group", "tokens", "logp", "entropy",
             "sensitivity", "sampler_logp", "ref_logp", "new_logp", "new_entropy", "new_sensitivity", "advantages",
-            "kept",
+            "kept", "texts", "estimate", "weight", "ratio", "limits", "clipped", "touched",
         }  # fmt: skip
         assert line["ref_logp"] is None
         known = ("tokens", "logp", "entropy", "sensitivity", "sampler_logp", "new_logp", "advantages", "kept")

@@ -16,7 +16,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 GRID = Path(__file__).parents[2] / "configs/experiment/countdown_grid"
-RATES = {1e-4: None, 2e-4: "high"}  # the file under lr/ that says so; the quickstart has the first
+RATES = (1e-4, 2e-4)  # the first is the quickstart's
 KNOBS = {  # of each method, relative to `algorithm`; the first value is the paper's, or what stands in for it
     "grpo": ("clipping.low", (0.2, 0.1)),
     "dapo": ("clipping.high", (0.28, 0.4)),
@@ -70,18 +70,18 @@ def choose(folder: Path) -> None:
         for accuracy, diversity, rate, value in tried:
             mark = "**" if (accuracy, diversity, rate, value) == best else ""
             print(f"| {mark}{method}{mark} | {rate:g} | {knob} {value} | {accuracy:.3f} | {diversity:.3f} |")
-        write(method, RATES[best[2]], {**{knob: best[3]}, **WITH.get(method, {})})
+        if best[2] != RATES[0]:
+            print(f"\n{method} is best at another learning rate: policy.optimization.lr={best[2]:g}\n")
+        write(method, {**{knob: best[3]}, **WITH.get(method, {})})
 
 
 def overrides(folder: Path) -> list[str]:
     return (folder / ".hydra/overrides.yaml").read_text().splitlines()
 
 
-def write(method: str, rate: str | None, settings: dict[str, object]) -> None:
+def write(method: str, settings: dict[str, object]) -> None:
     """One file of the experiment, on the recipe's package."""
     own = OmegaConf.create()
-    if rate:
-        own["defaults"] = [{"/experiment/countdown_grid/lr@_global_.policy.optimization": rate}]
     for key, value in settings.items():
         OmegaConf.update(own, key, value)
     (GRID / f"{method}.yaml").write_text(OmegaConf.to_yaml(own))

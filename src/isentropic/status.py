@@ -67,8 +67,8 @@ def alive(folder: Path, status: Status) -> bool:
         return False
     except PermissionError:
         return True
-    command = Path(f"/proc/{status.pid}/cmdline")
-    return b"python" in command.read_bytes() if command.exists() else True  # not another program with its number
+    program = Path(f"/proc/{status.pid}/exe")  # not its title, which a program may change
+    return "python" in program.resolve().name if program.exists() else True  # not another one with its number
 
 
 def touched(folder: Path) -> float:
