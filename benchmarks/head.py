@@ -158,22 +158,25 @@ def tune(rows: int, vocabulary: int, repeats: int) -> list[dict[str, Any]]:
     """Both kernels on whole logits, by the columns and the warps of a program."""
     logits = torch.randn(rows, vocabulary, device="cuda", dtype=torch.bfloat16)
     targets, pull = torch.zeros(rows, device="cuda", dtype=torch.long), torch.randn(rows, device="cuda")
+    running = head_kernels.begin(targets)
+
+    def read(entropy: bool, sensitivity: bool) -> float:
+        return median_ms(
+            lambda: head_kernels.summarize(logits, 0, targets, running, 1.0, entropy, sensitivity), repeats
+        )
+
+    def write(entropy_pull: Tensor | None) -> float:
+        values = (targets, running[1], running[1], pull, entropy_pull, 1.0)
+        return median_ms(lambda: head_kernels.differentiate(logits, 0, *values), repeats)
+
     found: list[dict[str, Any]] = []
-    for block in (1024, 2048, 4096, 8192, 16384):
-        for warps in (4, 8, 16):
-            head_kernels.BLOCK, head_kernels.WARPS = block, warps
-            running = head_kernels.begin(targets)
-            row: dict[str, Any] = {"case": "tune", "block": block, "warps": warps}
-            for name, asked in {"none": (False, False), "value": (True, True)}.items():
-                read = lambda asked=asked: head_kernels.summarize(logits, 0, targets, running, 1.0, *asked)  # noqa: E731
-                row[f"read_{name}_ms"] = round(median_ms(read, repeats), 3)
-            for name, entropy_pull in {"none": None, "gradient": pull}.items():
-                write = lambda h=entropy_pull: head_kernels.differentiate(  # noqa: E731
-                    logits, 0, targets, running[1], running[1], pull, h, 1.0
-                )
-                row[f"write_{name}_ms"] = round(median_ms(write, repeats), 3)
-            found.append(row)
-            print(json.dumps(row), flush=True)
+    for head_kernels.BLOCK in (1024, 2048, 4096, 8192, 16384):
+        for head_kernels.WARPS in (4, 8, 16):
+            times = {"read": read(False, False), "read_entropy": read(True, False), "read_value": read(True, True)}
+            times |= {"write": write(None), "write_entropy": write(pull)}
+            row = {"case": "tune", "block": head_kernels.BLOCK, "warps": head_kernels.WARPS}
+            found.append(row | {f"{name}_ms": round(ms, 3) for name, ms in times.items()})
+            print(json.dumps(found[-1]), flush=True)
     return found
 
 

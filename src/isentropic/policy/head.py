@@ -167,4 +167,4 @@ def product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
         return torch.mm(a, b, out=out)
     if a.is_cuda:
         return torch.mm(a, b, out_dtype=out.dtype, out=out)
-    return out.copy_(a.float() @ b.float())
+    return torch.mm(a.float(), b.float(), out=out)

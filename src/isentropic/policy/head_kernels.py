@@ -2,6 +2,8 @@
 
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportIndexIssue=false
 
+from typing import no_type_check
+
 import torch
 import triton
 import triton.language as tl
@@ -97,6 +99,7 @@ def block(width: int) -> int:
 
 
 @triton.jit
+@no_type_check  # a checker around the function would hide its source from Triton
 def summarize_row(
     logits,
     stride,
@@ -143,6 +146,7 @@ def summarize_row(
 
 
 @triton.jit
+@no_type_check  # a checker around the function would hide its source from Triton
 def differentiate_block(
     logits,
     stride,
