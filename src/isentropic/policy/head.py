@@ -117,7 +117,9 @@ class FusedStats(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, pull: Values, entropy_pull: Values, _: Values) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, pull: Values, entropy_pull: Values, _: Values
+    ) -> tuple[Tensor | None, ...]:
         states, weight, bias, targets, size, entropy = ctx.saved_tensors
         if ctx.memory is None:
             raise RuntimeError("a second backward pass through the head: the first one has used up its logits")
