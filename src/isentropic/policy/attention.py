@@ -30,13 +30,11 @@ def packed_attention(
     outcome = torch.ops.aten._flash_attention_forward(
         query, key, value, starts, starts, longest, longest, 0.0, True, False, scale=scale
     )
-    return outcome[0], outcome[1]
+    return outcome[0].contiguous(), outcome[1]
 
 
 @packed_attention.register_fake
-def _(
-    query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: int, scale: float
-) -> tuple[Tensor, Tensor]:
+def _(query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: int, scale: float) -> tuple[Tensor, Tensor]:
     tokens, heads, _ = query.shape
     out = query.new_empty(tokens, heads, value.shape[-1])
     return out, query.new_empty((heads, tokens) if flash(query, key, value) else (0,), dtype=torch.float32)
@@ -55,15 +53,13 @@ def packed_attention_backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not flash(query, key, value):
-        with torch.enable_grad():
-            inputs = [x.detach().requires_grad_() for x in (query, key, value)]
-            slopes = torch.autograd.grad(one_by_one(*inputs, starts, scale), inputs, gradient)
-        return slopes[0].contiguous(), slopes[1].contiguous(), slopes[2].contiguous()
+        return slopes_one_by_one(gradient, query, key, value, starts, scale)
     without_dropout = torch.zeros(2, dtype=torch.uint64, device=query.device), torch.empty(0, device=query.device)
-    return torch.ops.aten._flash_attention_backward(
+    slopes = torch.ops.aten._flash_attention_backward(
         gradient.contiguous(), query, key, value, out, lse, starts, starts, longest, longest, 0.0, True,
         *without_dropout, scale=scale,
     )  # fmt: skip
+    return slopes[0].contiguous(), slopes[1].contiguous(), slopes[2].contiguous()
 
 
 @packed_attention_backward.register_fake
@@ -103,15 +99,41 @@ def flash(query: Heads, key: Heads, value: Heads) -> bool:
 
 def one_by_one(query: Heads, key: Heads, value: Heads, starts: Starts, scale: float) -> Heads:
     """A call for each row: for CPUs, fp32 and odd head dimensions."""
-    edges = starts.tolist()
+    grouped = query.shape[1] != key.shape[1]
     parts = [
         scaled_dot_product_attention(
-            *(x[begin:end].transpose(0, 1)[None] for x in (query, key, value)),
-            is_causal=True, scale=scale, enable_gqa=query.shape[1] != key.shape[1],
+            *(x[row].transpose(0, 1)[None] for x in (query, key, value)),
+            is_causal=True,
+            scale=scale,
+            enable_gqa=grouped,
         )[0].transpose(0, 1)
-        for begin, end in zip(edges, edges[1:], strict=False)
-    ]  # fmt: skip
+        for row in rows(starts)
+    ]
     return torch.cat(parts)
+
+
+def slopes_one_by_one(
+    gradient: Heads, query: Heads, key: Heads, value: Heads, starts: Starts, scale: float
+) -> tuple[Heads, Heads, Heads]:
+    """By the formula, as an operator's own backward pass has no autograd to ask."""
+    shares = query.shape[1] // key.shape[1]  # query heads of one key head
+    slopes = tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (query, key, value))
+    for row in rows(starts):
+        g, q = (x[row].float().unflatten(1, (-1, shares)) for x in (gradient, query))
+        k, v = key[row].float(), value[row].float()
+        scores = torch.einsum("lhsd,mhd->hslm", q, k) * scale
+        p = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+        slope = torch.einsum("lhsd,mhd->hslm", g, v)
+        slope = scale * p * (slope - (slope * p).sum(-1, keepdim=True))
+        slopes[0][row] = torch.einsum("hslm,mhd->lhsd", slope, k).flatten(1, 2).to(query.dtype)
+        slopes[1][row] = torch.einsum("hslm,lhsd->mhd", slope, q).to(key.dtype)
+        slopes[2][row] = torch.einsum("hslm,lhsd->mhd", p, g).to(value.dtype)
+    return slopes
+
+
+def rows(starts: Starts) -> list[slice]:
+    edges = starts.tolist()
+    return [slice(begin, end) for begin, end in zip(edges, edges[1:], strict=False)]
 
 
 def attend(
@@ -127,9 +149,7 @@ def attend(
 ) -> tuple[Float[Tensor, "1 L H D"], None]:
     """As transformers calls it; without `starts` it is the usual attention over a rectangle."""
     if starts is None:
-        return cast(Any, sdpa_attention_forward)(
-            module, query, key, value, attention_mask, scaling=scaling, **others
-        )
+        return cast(Any, sdpa_attention_forward)(module, query, key, value, attention_mask, scaling=scaling, **others)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
     out, _ = packed_attention(*heads, starts, longest, scale)

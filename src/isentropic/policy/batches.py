@@ -59,7 +59,9 @@ def lay(mask: Mask, widths: list[int]) -> Line:
     """All that a forward needs is counted here, so that none waits for the device."""
     lengths = torch.tensor([width - 1 for width in widths], device=mask.device)
     starts = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
-    row = torch.arange(len(widths), device=mask.device).repeat_interleave(lengths, output_size=sum(widths) - len(widths))
+    row = torch.arange(len(widths), device=mask.device).repeat_interleave(
+        lengths, output_size=sum(widths) - len(widths)
+    )
     column = torch.arange(len(row), device=mask.device) - starts[row]
     chosen_row, previous = mask[:, 1:].nonzero(as_tuple=True)
     chosen = chosen_row, previous + 1

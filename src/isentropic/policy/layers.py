@@ -8,8 +8,6 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from isentropic.policy import attention  # pyright: ignore[reportUnusedImport]  # registers the operator
-
 aten = torch.ops.aten
 # What costs a matrix product to compute again. Bytes per token and layer in bf16, of hidden size H, key heads of K
 # numbers together and inner size I: none keeps about 34 H + 10 I as separate kernels and 12 H + 6 I as fused ones,

@@ -106,9 +106,7 @@ class LanguageModel(nn.Module):
             ).last_hidden_state[0]  # fmt: skip
             states, targets = hidden.index_select(0, line.before), tokens[line.chosen]
             values = row_stats(states, head, targets, temperature, chunk, wanted)
-            logp, entropy, sensitivity = (
-                value.new_zeros(mask.shape).index_put(line.chosen, value) for value in values
-            )
+            logp, entropy, sensitivity = (value.new_zeros(mask.shape).index_put(line.chosen, value) for value in values)
             return logp, entropy, sensitivity
 
     def computing(self) -> AbstractContextManager[None]:
