@@ -82,7 +82,8 @@ def policy(tiny_model):
         sizes |= {"sharded_gradients": False}
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
-            algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False), reference, optimization,
+            algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
+            reference, optimization,
             size=8, temperature=temperature, reread=True, seed=0,
         )  # fmt: skip
         return module

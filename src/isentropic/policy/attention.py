@@ -1,5 +1,6 @@
 """Causal attention of rows that lie end to end, without padding: no token sees another row."""
 
+from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -14,7 +15,7 @@ NAME = "isentropic"  # as attn_implementation of a transformers model
 WIDEST = 256  # head dimension of torch's flash attention, which takes multiples of 8
 
 Heads = Float[Tensor, "L H D"]
-Starts = Int[Tensor, " rows+1"]
+Starts = Int[Tensor, " E"]
 
 
 @custom_op("isentropic::packed_attention", mutates_args=())
@@ -133,7 +134,7 @@ def slopes_one_by_one(
 
 def rows(starts: Starts) -> list[slice]:
     edges = starts.tolist()
-    return [slice(begin, end) for begin, end in zip(edges, edges[1:], strict=False)]
+    return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
 def attend(
