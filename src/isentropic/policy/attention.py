@@ -101,15 +101,11 @@ def flash(query: Heads, key: Heads, value: Heads) -> bool:
 def one_by_one(query: Heads, key: Heads, value: Heads, starts: Starts, scale: float) -> Heads:
     """A call for each row: for CPUs, fp32 and odd head dimensions."""
     grouped = query.shape[1] != key.shape[1]
-    parts = [
-        scaled_dot_product_attention(
-            *(x[row].transpose(0, 1)[None] for x in (query, key, value)),
-            is_causal=True,
-            scale=scale,
-            enable_gqa=grouped,
-        )[0].transpose(0, 1)
-        for row in rows(starts)
-    ]
+    parts = list[Tensor]()
+    for row in rows(starts):
+        q, k, v = (x[row].transpose(0, 1)[None] for x in (query, key, value))
+        out = scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
+        parts.append(out[0].transpose(0, 1))
     return torch.cat(parts)
 
 
@@ -118,7 +114,7 @@ def slopes_one_by_one(
 ) -> tuple[Heads, Heads, Heads]:
     """By the formula, as an operator's own backward pass has no autograd to ask."""
     shares = query.shape[1] // key.shape[1]  # query heads of one key head
-    slopes = tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (query, key, value))
+    slopes = query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
     for row in rows(starts):
         g, q = (x[row].float().unflatten(1, (-1, shares)) for x in (gradient, query))
         k, v = key[row].float(), value[row].float()
