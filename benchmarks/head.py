@@ -150,7 +150,9 @@ def errors(case: Case, head: nn.Linear, states: Tensor, targets: Tensor, pull: T
     names = ("logp_error", "entropy_error", "states_gradient_error", "weight_gradient_error")
     found, right = gradients(case.stats, head, states), gradients(exact, double, states.double())
     return {
-        name: float(f"{(a.double() - b).norm() / b.norm():.2g}") for name, a, b in zip(names, found, right, strict=True)
+        name: float(f"{(a.double() - b).norm() / b.norm():.2g}")
+        for name, a, b in zip(names, found, right, strict=True)
+        if not a.isnan().any()
     }
 
 
@@ -169,7 +171,14 @@ def tune(rows: int, vocabulary: int, repeats: int) -> list[dict[str, Any]]:
         values = (targets, running[1], running[1], pull, entropy_pull, 1.0)
         return median_ms(lambda: head_kernels.differentiate(logits, 0, *values), repeats)
 
-    found: list[dict[str, Any]] = []
+    found = [
+        products(
+            logits,
+            read_into=lambda part, first: head_kernels.summarize(part, first, targets, running, 1.0, True, True),
+            repeats=repeats,
+        )
+    ]
+    print(json.dumps(found[0]), flush=True)
     for head_kernels.BLOCK in (1024, 2048, 4096, 8192, 16384):
         for head_kernels.WARPS in (4, 8, 16):
             times = {"read": read(False, False), "read_entropy": read(True, False), "read_value": read(True, True)}
@@ -178,6 +187,37 @@ def tune(rows: int, vocabulary: int, repeats: int) -> list[dict[str, Any]]:
             found.append(row | {f"{name}_ms": round(ms, 3) for name, ms in times.items()})
             print(json.dumps(found[-1]), flush=True)
     return found
+
+
+def products(logits: Tensor, read_into: Callable[[Tensor, int], None], repeats: int) -> dict[str, Any]:
+    """Of 1,536 numbers a state: sums in fp32 of a quarter's products, and logits that are read while in the cache."""
+    rows, vocabulary = logits.shape
+    weight = torch.randn(vocabulary, 1536, device="cuda", dtype=torch.bfloat16)
+    states = torch.randn(rows, 1536, device="cuda", dtype=torch.bfloat16)
+    total, quarter = torch.zeros(rows, 1536, device="cuda"), vocabulary // 4
+    d, part = logits[:, :quarter], weight[:quarter]
+
+    def by(step: int) -> None:
+        for first in range(0, vocabulary, step):
+            tokens = slice(first, first + step)
+            torch.mm(states, weight[tokens].T, out=logits[:, tokens])
+            read_into(logits[:, tokens], first)
+
+    row: dict[str, Any] = {"case": "products"}
+    row["bf16_ms"] = round(median_ms(lambda: d @ part, repeats), 3)
+    row["fp32_ms"] = round(median_ms(lambda: torch.mm(d, part, out_dtype=torch.float32), repeats), 3)
+    row["fp32_add_ms"] = round(median_ms(lambda: total.add_(torch.mm(d, part, out_dtype=torch.float32)), repeats), 3)
+    try:
+        sums = total[None]
+        run = lambda: torch.baddbmm(sums, d[None], part[None], out_dtype=torch.float32, out=sums)  # noqa: E731
+        row["fp32_in_place_ms"] = round(median_ms(run, repeats), 3)
+        right = total.zero_() + d.float() @ part.float()
+        row["in_place_error"] = float((run()[0] - right).norm() / right.norm())
+    except (RuntimeError, TypeError) as error:
+        row["in_place_error"] = repr(error)[:200]
+    for step in (1024, 2048, 4096, 8192, 32768, vocabulary):
+        row[f"logits_and_read_by_{step}_ms"] = round(median_ms(lambda step=step: by(step), repeats), 3)
+    return row
 
 
 def main() -> None:

@@ -117,13 +117,15 @@ class FusedStats(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, pull: Values, entropy_pull: Values, _: Values) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, pull: Values, entropy_pull: Values, _: Values
+    ) -> tuple[Tensor | None, ...]:
         states, weight, bias, targets, size, entropy = ctx.saved_tensors
         if ctx.memory is None:
             raise RuntimeError("a second backward pass through the head: the first one has used up its logits")
         (weight_gradient, spans), ctx.memory = ctx.memory, None
         learns_states, _, learns_bias = ctx.needs_input_grad[:3]
-        gradient = torch.zeros(states.shape, device=states.device) if learns_states else None  # sums of spans
+        gradient = None if len(states) else torch.zeros_like(states)  # a sum over spans, in fp32
         bias_gradient = torch.zeros(len(weight), device=states.device) if learns_bias else None
         if weight_gradient is not None and not len(states):
             weight_gradient.zero_()
@@ -143,11 +145,12 @@ class FusedStats(torch.autograd.Function):
             )
             if weight_gradient is not None:
                 product(d.T, states, weight_gradient[tokens])
-            if gradient is not None:
-                gradient += product(d, weight[tokens].to(d.dtype), torch.empty_like(gradient))
+            if learns_states:
+                part = product(d, weight[tokens].to(d.dtype), torch.empty(states.shape, device=states.device))
+                gradient = part if gradient is None else gradient.add_(part)
             if bias_gradient is not None:
                 bias_gradient[tokens] = d.sum(0, dtype=torch.float32)
-        gradient = None if gradient is None else gradient.to(ctx.dtype)
+        gradient = gradient.to(ctx.dtype) if learns_states and gradient is not None else None
         bias_gradient = None if bias_gradient is None else bias_gradient.to(bias.dtype)
         return gradient, weight_gradient, bias_gradient, *[None] * 6
 

@@ -49,7 +49,7 @@ def summarize(
         ENTROPY=entropy,
         SENSITIVITY=sensitivity,
         BLOCK=block(width),
-        num_warps=WARPS,
+        num_warps=WARPS,  # pyright: ignore[reportCallIssue]
     )
 
 
@@ -90,7 +90,7 @@ def differentiate(
         1 / temperature,
         ENTROPY=entropy_pull is not None,
         BLOCK=columns,
-        num_warps=WARPS,
+        num_warps=WARPS,  # pyright: ignore[reportCallIssue]
     )
 
 
