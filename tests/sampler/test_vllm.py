@@ -35,6 +35,9 @@ def settings(path, **changes):
             "gpu_memory_utilization": 0.3,
             "enforce_eager": True,
             "sleep_level": 1,
+            "tensor_parallel_size": 1,
+            "logprobs": "all",
+            "short_way": True,
             **changes,
         }
     )

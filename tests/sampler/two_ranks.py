@@ -25,6 +25,9 @@ sampler = VllmSampler(
     gpu_memory_utilization=0.3,
     enforce_eager=True,
     sleep_level=0,
+    tensor_parallel_size=1,
+    logprobs="all",
+    short_way=True,
 )
 imported = available() and "vllm" in sys.modules
 sampler.start()

@@ -46,6 +46,19 @@ class Completion:
 class Sampler(ABC):
     """An engine with weights of its own, which start empty or as on disk and follow the policy through `load`."""
 
+    @property
+    def tells(self) -> bool:
+        """Whether every completion comes with its log-probs."""
+        return True
+
+    @property
+    def joint(self) -> bool:
+        """Whether ranks answer together: each must call `sample` as often as the others, if only with no prompts."""
+        return False
+
+    def check_ranks(self, ranks: int) -> None:
+        """Raises ValueError where so many ranks cannot share the sampler."""
+
     @abstractmethod
     def start(self) -> None:
         """Builds the engine. Called once, after the process group exists; leaves the caller's RNG state untouched."""

@@ -19,13 +19,14 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import FullAttentionSpec
 from vllm.v1.request import Request, RequestStatus
 
+from isentropic.sampler.drawing import ROW
+
 # releases whose schedulers this was written against, and what they call tokens that a preemption made void
 READ = {"0.26": "async_tokens_to_discard", "0.32": "num_stale_output_tokens"}
-ROW = "isentropic_row"  # names a request among those that are sampled together
 
 
 @dataclass(slots=True)
-class Row:
+class Note:
     """What is noted of one sequence while it is decoded."""
 
     number: int
@@ -44,14 +45,14 @@ class Written:
 class ShortWay:
     """To be mixed into a scheduler. `written` holds the sequences that have ended, by the number in their ROW."""
 
-    rows: dict[str, Row]
+    notes: dict[str, Note]
     written: dict[int, Written]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.rows, self.written = {}, {}
+        self.notes, self.written = {}, {}
         release = ".".join(vllm.__version__.split(".")[:2])
-        self.stale = attrgetter(READ.get(release, ""))
+        self.void = attrgetter(READ.get(release, "status"))
         self.asynchronous = isinstance(self, AsyncScheduler)
         groups = self.kv_cache_config.kv_cache_groups
         self.short = (
@@ -71,18 +72,24 @@ class ShortWay:
         )
         self.block = groups[0].kv_cache_spec.block_size if self.short else 0
 
+    def take(self) -> dict[int, Written]:
+        """What was written since it was last taken."""
+        written, self.written = self.written, {}
+        self.notes.clear()  # of requests that were given up
+        return written
+
     def add_request(self: Any, request: Request) -> None:
         params = request.sampling_params
         number = (params and params.extra_args or {}).get(ROW)
         if self.short and number is not None:
             ends = set(params.stop_token_ids or ()) | {params.eos_token_id} - {None}
             last = min(request.num_prompt_tokens + request.max_tokens, self.max_model_len)
-            self.rows[request.request_id] = Row(number, frozenset(ends), last, None if params.logprobs is None else [])
+            self.notes[request.request_id] = Note(number, frozenset(ends), last, None if params.logprobs is None else [])
         super().add_request(request)
 
     def schedule(self: Any, *args: Any, **kwargs: Any) -> SchedulerOutput:
-        chosen = self.decoding() if self.rows else None
-        return self.step(*chosen) if chosen else super().schedule(*args, **kwargs)
+        chosen = self.decoding() if self.notes else None
+        return self.advance(*chosen) if chosen else super().schedule(*args, **kwargs)
 
     def decoding(self: Any) -> tuple[list[Request], list[Request]] | None:
         """The sequences that take a token now and those of them whose blocks are full; None for any other step."""
@@ -95,7 +102,7 @@ class ShortWay:
             ahead, computed = request.num_output_placeholders, request.num_computed_tokens
             if ahead and computed + 2 - ahead >= request.num_prompt_tokens + request.max_tokens:
                 continue  # its last token is being drawn
-            if len(request._all_token_ids) + ahead - computed != 1 or self.stale(request):
+            if len(request._all_token_ids) + ahead - computed != 1 or self.void(request):
                 return None
             if computed >= longest:
                 continue
@@ -111,7 +118,7 @@ class ShortWay:
             return None
         return chosen, full
 
-    def step(self: Any, chosen: list[Request], full: list[Request]) -> SchedulerOutput:
+    def advance(self: Any, chosen: list[Request], full: list[Request]) -> SchedulerOutput:
         self.current_step += 1
         self.kv_cache_manager.new_step_starts()
         blocks = {r.request_id: self.kv_cache_manager.allocate_slots(r, 1).get_block_ids(allow_none=True) for r in full}
@@ -143,48 +150,45 @@ class ShortWay:
         return output
 
     def update_from_output(self: Any, scheduler_output: SchedulerOutput, model_runner_output: Any) -> Any:
-        if not self.rows:
+        if not self.notes:
             return super().update_from_output(scheduler_output, model_runner_output)
-        logprobs, model_runner_output.logprobs = model_runner_output.logprobs, None
+        logprobs, model_runner_output.logprobs = model_runner_output.logprobs, None  # noted here; not passed on
         logp = None if logprobs is None else logprobs.logprobs[:, 0].tolist()
-        others = self.note(scheduler_output, model_runner_output, logp)
-        rest = {request_id: n for request_id, n in scheduler_output.num_scheduled_tokens.items() if request_id in others}
-        known = [(request, len(request._output_token_ids), place) for request, place in others.values() if request]
-        scheduler_output = replace(scheduler_output, num_scheduled_tokens=rest)
-        outputs = super().update_from_output(scheduler_output, model_runner_output)
-        for request, length, place in known:
-            row = self.rows.get(request.request_id)
-            if row is None:
-                continue
-            if row.logp is not None and len(request._output_token_ids) > length:
-                row.logp.append(logp[place])
+        others = self.write(scheduler_output, model_runner_output, logp)
+        counts = {one: count for one, count in scheduler_output.num_scheduled_tokens.items() if one in others}
+        before = {one: len(request._output_token_ids) for one, (request, _) in others.items() if request}
+        outputs = super().update_from_output(replace(scheduler_output, num_scheduled_tokens=counts), model_runner_output)
+        for one in before.keys() & self.notes.keys():
+            (request, place), note = others[one], self.notes[one]
+            if note.logp is not None and len(request._output_token_ids) > before[one]:
+                note.logp.append(logp[place])
             if request.is_finished():
                 finish = str(request.get_finished_reason())
-                self.written[row.number] = Written(list(request._output_token_ids), row.logp, finish)
-                del self.rows[request.request_id]
+                self.written[note.number] = Written(list(request._output_token_ids), note.logp, finish)
+                del self.notes[one]
         return outputs
 
-    def note(self: Any, scheduler_output: SchedulerOutput, model_runner_output: Any, logp: Any) -> dict[str, Any]:
+    def write(self: Any, scheduler_output: SchedulerOutput, model_runner_output: Any, logp: Any) -> dict[str, Any]:
         """Adds the new token of each sequence that plainly goes on; returns the others, which the engine sees to."""
         others: dict[str, Any] = {}
         sampled, places = model_runner_output.sampled_token_ids, model_runner_output.req_id_to_index
-        requests, rows, block, ahead = self.requests, self.rows, self.block, int(self.asynchronous)
-        running = RequestStatus.RUNNING
-        for request_id, count in scheduler_output.num_scheduled_tokens.items():
-            request, row, place = requests.get(request_id), rows.get(request_id), places.get(request_id)
-            if row is None or count != 1 or request is None or request.status is not running or self.stale(request):
-                others[request_id] = request, place
+        requests, notes, block, ahead = self.requests, self.notes, self.block, int(self.asynchronous)
+        running, void = RequestStatus.RUNNING, self.void
+        for one, count in scheduler_output.num_scheduled_tokens.items():
+            request, note, place = requests.get(one), notes.get(one), places.get(one)
+            if note is None or count != 1 or request is None or request.status is not running or void(request):
+                others[one] = request, place
                 continue
             new, tokens = sampled[place], request._all_token_ids
-            if len(new) != 1 or new[0] in row.ends or len(tokens) + 1 >= row.last or request.prefill_stats is not None:
-                others[request_id] = request, place
+            if len(new) != 1 or new[0] in note.ends or len(tokens) + 1 >= note.last or request.prefill_stats:
+                others[one] = request, place
                 continue
             tokens.append(new[0])
             request._output_token_ids.append(new[0])
             request.num_in_flight_tokens -= 1
             request.num_output_placeholders -= ahead
-            if row.logp is not None:
-                row.logp.append(logp[place])
+            if note.logp is not None:
+                note.logp.append(logp[place])
             if len(tokens) % block == 0:
                 request.update_block_hashes()
         return others
@@ -196,3 +200,7 @@ class ShortScheduler(ShortWay, Scheduler):
 
 class ShortAsyncScheduler(ShortWay, AsyncScheduler):
     """Where the engine plans a step while the card computes the one before."""
+
+
+def scheduler(asynchronous: bool) -> type[Scheduler]:
+    return ShortAsyncScheduler if asynchronous else ShortScheduler
