@@ -80,11 +80,13 @@ class ShortWay:
 
     def add_request(self: Any, request: Request) -> None:
         params = request.sampling_params
-        number = (params and params.extra_args or {}).get(ROW)
+        number = ((params and params.extra_args) or {}).get(ROW)
         if self.short and number is not None:
             ends = set(params.stop_token_ids or ()) | {params.eos_token_id} - {None}
             last = min(request.num_prompt_tokens + request.max_tokens, self.max_model_len)
-            self.notes[request.request_id] = Note(number, frozenset(ends), last, None if params.logprobs is None else [])
+            self.notes[request.request_id] = Note(
+                number, frozenset(ends), last, None if params.logprobs is None else []
+            )
         super().add_request(request)
 
     def schedule(self: Any, *args: Any, **kwargs: Any) -> SchedulerOutput:
@@ -112,9 +114,7 @@ class ShortWay:
         free = self.kv_cache_manager.block_pool.get_num_free_blocks()
         if not chosen or len(chosen) > self.max_num_scheduled_tokens or len(full) > free:
             return None
-        if not self.use_v2_model_runner and any(
-            r.request_id not in self.prev_step_scheduled_req_ids for r in chosen
-        ):
+        if not self.use_v2_model_runner and any(r.request_id not in self.prev_step_scheduled_req_ids for r in chosen):
             return None
         return chosen, full
 
@@ -157,7 +157,9 @@ class ShortWay:
         others = self.write(scheduler_output, model_runner_output, logp)
         counts = {one: count for one, count in scheduler_output.num_scheduled_tokens.items() if one in others}
         before = {one: len(request._output_token_ids) for one, (request, _) in others.items() if request}
-        outputs = super().update_from_output(replace(scheduler_output, num_scheduled_tokens=counts), model_runner_output)
+        outputs = super().update_from_output(
+            replace(scheduler_output, num_scheduled_tokens=counts), model_runner_output
+        )
         for one in before.keys() & self.notes.keys():
             (request, place), note = others[one], self.notes[one]
             if note.logp is not None and len(request._output_token_ids) > before[one]:

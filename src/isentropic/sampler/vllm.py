@@ -186,4 +186,3 @@ class VllmSampler(Sampler):
         with nullcontext() if self.owns_group else kept_group():
             self.engine.llm_engine.engine_core.shutdown()
         self.engine = None
-
