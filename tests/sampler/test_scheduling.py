@@ -3,6 +3,7 @@
 from collections import deque
 from copy import deepcopy
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from types import SimpleNamespace
 
 import numpy as np
@@ -44,6 +45,7 @@ class Played:
     """A model and its worker: draws a token from the request's name and place, and keeps the tables it was told."""
 
     length: dict = field(default_factory=dict)  # tokens computed of each request
+    known: dict = field(default_factory=dict)  # tokens there are of it
     prompt: dict = field(default_factory=dict)
     blocks: dict = field(default_factory=dict)
     steps: int = 0
@@ -54,6 +56,7 @@ class Played:
         for new in plan.scheduled_new_reqs:
             self.length[new.req_id], self.blocks[new.req_id] = new.num_computed_tokens, list(new.block_ids[0])
             self.prompt.setdefault(new.req_id, len(new.prompt_token_ids))
+            self.known.setdefault(new.req_id, len(new.prompt_token_ids))
         told = plan.scheduled_cached_reqs
         for one, computed, more in zip(told.req_ids, told.num_computed_tokens, told.new_block_ids, strict=True):
             if one in told.resumed_req_ids:
@@ -67,18 +70,26 @@ class Played:
             assert len(self.blocks[one]) == -(-self.length[one] // BLOCK)  # room for each token, and no more
         owned = [block for one in ids for block in self.blocks[one][self.prompt[one] // BLOCK :]]
         assert len(owned) == len(set(owned))  # only blocks of prompts are shared
-        return ids, [draw(one, self.length[one]) for one in ids]
+        return ids, [self.token(one) for one in ids]
+
+    def token(self, one):
+        """None where some of what is known is still unread."""
+        if self.length[one] < self.known[one]:
+            return None
+        self.known[one] = self.length[one] + 1
+        return draw(int(one.split("-")[0]), self.length[one])
 
 
-def draw(one, place):
-    return 8 + hash((one.split("-")[0], place)) % 50 if (place * 31 + int(one.split("-")[0]) * 17) % 61 else END
+def draw(number, place):
+    noise = int.from_bytes(blake2b(f"{number} {place}".encode(), digest_size=4).digest())
+    return END if noise % 97 == 0 else 8 + noise % 50
 
 
 def score(token):
     return -token / 10
 
 
-def play(core, scheduler, short, blocks, lengths=(30, 130, 200, 60)):
+def play(core, scheduler, short, blocks, seats=16, lengths=(30, 130, 200, 60)):
     """What each of 16 requests came to, and how often the short way was taken."""
     from vllm import SamplingParams
     from vllm.v1.request import Request
@@ -87,6 +98,7 @@ def play(core, scheduler, short, blocks, lengths=(30, 130, 200, 60)):
 
     config = deepcopy(core.vllm_config)
     config.scheduler_config.async_scheduling = "Async" in scheduler.__name__
+    config.scheduler_config.max_num_seqs = seats
     config.cache_config.num_gpu_blocks = blocks
     pages = deepcopy(core.scheduler.kv_cache_config)
     pages.num_blocks = blocks
@@ -126,41 +138,40 @@ def play(core, scheduler, short, blocks, lengths=(30, 130, 200, 60)):
                 continue
         if plans:
             plan, (ids, tokens) = plans.popleft()
-            update(own, plan, ids, tokens, worker, answers)
+            update(own, plan, ids, tokens, answers)
     written = {n: (w.tokens, w.logp, w.finish) for n, w in own.take().items()}
     return (written if short else answers), taken, worker.steps
 
 
-def update(own, plan, ids, tokens, worker, answers):
+def update(own, plan, ids, tokens, answers):
     from vllm.v1.outputs import LogprobsLists, ModelRunnerOutput
 
-    reading = {n.req_id: n.num_computed_tokens + plan.num_scheduled_tokens[n.req_id] for n in plan.scheduled_new_reqs}
-    unfinished = {one for one, length in reading.items() if length < worker.prompt[one]}
-    values = np.array([[score(token)] for token in tokens])
+    drawn = [token or 0 for token in tokens]
     output = ModelRunnerOutput(
         req_ids=ids,
         req_id_to_index={one: place for place, one in enumerate(ids)},
-        sampled_token_ids=[[] if one in unfinished else [token] for one, token in zip(ids, tokens, strict=True)],
-        logprobs=LogprobsLists(np.array([[token] for token in tokens]), values, np.zeros(len(ids))),
+        sampled_token_ids=[[] if token is None else [token] for token in tokens],
+        logprobs=LogprobsLists(np.array(drawn)[:, None], np.array([[score(t)] for t in drawn]), np.zeros(len(ids))),
         prompt_logprobs_dict={},
         pooler_output=[],
     )
     for answer in own.update_from_output(plan, output).get(0, SimpleNamespace(outputs=[])).outputs:
         number = int(answer.request_id.split("-")[0])
-        tokens, logp, _ = answers.setdefault(number, ([], [] if number % 2 else None, None))
-        tokens += answer.new_token_ids
+        written, logp, _ = answers.setdefault(number, ([], [] if number % 2 else None, None))
+        written += answer.new_token_ids
         if logp is not None and answer.new_logprobs is not None:
             logp += answer.new_logprobs.logprobs[:, 0].tolist()
-        answers[number] = tokens, logp, answer.finish_reason and str(answer.finish_reason)
+        answers[number] = written, logp, None if answer.finish_reason is None else str(answer.finish_reason)
 
 
 @pytest.mark.parametrize("kind", ["ShortScheduler", "ShortAsyncScheduler"])
-@pytest.mark.parametrize("blocks", [64, 24], ids=["room for all", "some must wait and some are put back"])
-def test_the_short_way_writes_what_the_engine_s_own_way_does(core, kind, blocks):
+@pytest.mark.parametrize(("blocks", "seats"), [(64, 16), (24, 16), (9, 16), (64, 6)])
+def test_the_short_way_writes_what_the_engine_s_own_way_does(core, kind, blocks, seats):
+    """Also where some wait for room or for a seat, and some are put back."""
     from isentropic.sampler import scheduling
 
-    plain, none, _ = play(core, getattr(scheduling, kind), False, blocks)
-    short, taken, steps = play(core, getattr(scheduling, kind), True, blocks)
+    plain, none, _ = play(core, getattr(scheduling, kind), False, blocks, seats)
+    short, taken, steps = play(core, getattr(scheduling, kind), True, blocks, seats)
     assert none == 0
     assert taken > steps / 2
     assert short == plain

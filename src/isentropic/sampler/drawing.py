@@ -3,6 +3,7 @@
 # pyright: basic
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from isentropic.sampler import Completion, Decoding
@@ -16,6 +17,25 @@ class Row(NamedTuple):
     prompt: list[int]
     seed: int
     says: bool  # whether its log-probs are asked for
+
+
+@dataclass(slots=True)
+class Note:
+    """What a scheduler notes of one sequence while it is decoded."""
+
+    number: int
+    ends: frozenset[int]  # tokens that may end it
+    last: int  # its length, prompt included, when it ends for good
+    logp: list[float] | None
+
+
+@dataclass(slots=True)
+class Written:
+    """What it came to."""
+
+    tokens: list[int]
+    logp: list[float] | None
+    finish: str
 
 
 def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
@@ -37,7 +57,7 @@ def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
     )
 
 
-def completion_of(output: Any, written: Any | None) -> Completion:
+def completion_of(output: Any, written: Written | None) -> Completion:
     """Of what the engine returned, or of what its scheduler wrote down where it did not pass that on."""
     finish = written.finish if written else output.finish_reason
     if finish not in ("stop", "length"):
@@ -50,5 +70,5 @@ def completion_of(output: Any, written: Any | None) -> Completion:
     return Completion(tokens, logp, finish)
 
 
-def completions_of(outputs: list[Any], written: Mapping[int, Any]) -> list[Completion]:
+def completions_of(outputs: list[Any], written: Mapping[int, Written]) -> list[Completion]:
     return [completion_of(output.outputs[0], written.get(number)) for number, output in enumerate(outputs)]

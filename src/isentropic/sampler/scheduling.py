@@ -8,38 +8,22 @@ steps, and all sequences that end in a step, go the engine's own way.
 
 # pyright: basic
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 import vllm
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
-from vllm.v1.core.sched.output import CachedRequestData, SchedulerOutput
+from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import FullAttentionSpec
 from vllm.v1.request import Request, RequestStatus
 
-from isentropic.sampler.drawing import ROW
+from isentropic.sampler.drawing import ROW, Note, Written
 
 # releases whose schedulers this was written against, and what they call tokens that a preemption made void
 READ = {"0.26": "async_tokens_to_discard", "0.32": "num_stale_output_tokens"}
-
-
-@dataclass(slots=True)
-class Note:
-    """What is noted of one sequence while it is decoded."""
-
-    number: int
-    ends: frozenset[int]  # tokens that may end it
-    last: int  # its length, prompt included, when it ends for good
-    logp: list[float] | None
-
-
-@dataclass(slots=True)
-class Written:
-    tokens: list[int]
-    logp: list[float] | None
-    finish: str
+RUNNING = RequestStatus.RUNNING
 
 
 class ShortWay:
@@ -71,6 +55,7 @@ class ShortWay:
             and self.dcp_world_size == 1
         )
         self.block = groups[0].kv_cache_spec.block_size if self.short else 0
+        self.refused = -1  # free blocks that were too few for any that waits
 
     def take(self) -> dict[int, Written]:
         """What was written since it was last taken."""
@@ -84,18 +69,31 @@ class ShortWay:
         if self.short and number is not None:
             ends = set(params.stop_token_ids or ()) | {params.eos_token_id} - {None}
             last = min(request.num_prompt_tokens + request.max_tokens, self.max_model_len)
-            self.notes[request.request_id] = Note(
-                number, frozenset(ends), last, None if params.logprobs is None else []
-            )
+            logp = None if params.logprobs is None else []
+            self.notes[request.request_id] = Note(number, frozenset(ends), last, logp)
         super().add_request(request)
 
     def schedule(self: Any, *args: Any, **kwargs: Any) -> SchedulerOutput:
         chosen = self.decoding() if self.notes else None
-        return self.advance(*chosen) if chosen else super().schedule(*args, **kwargs)
+        if chosen:
+            return self.advance(*chosen)
+        plan = super().schedule(*args, **kwargs)
+        told = plan.scheduled_cached_reqs
+        only_decoded = not plan.scheduled_new_reqs and plan.total_num_scheduled_tokens == len(told.req_ids) > 0
+        self.refused = self.free() if only_decoded and not told.resumed_req_ids else -1
+        return plan
+
+    def free(self: Any) -> int:
+        return self.kv_cache_manager.block_pool.get_num_free_blocks()
+
+    def settled(self: Any) -> bool:
+        """Whether none that waits could begin now."""
+        all_run = self.get_num_unfinished_requests() == len(self.running)
+        return all_run or len(self.running) == self.max_num_running_reqs or self.free() <= self.refused
 
     def decoding(self: Any) -> tuple[list[Request], list[Request]] | None:
         """The sequences that take a token now and those of them whose blocks are full; None for any other step."""
-        if self.get_num_unfinished_requests() != len(self.running) or self._pause_state.value:
+        if self._pause_state.value or not self.settled():
             return None
         chosen: list[Request] = []
         full: list[Request] = []
@@ -111,8 +109,7 @@ class ShortWay:
             chosen.append(request)
             if computed % block == 0:
                 full.append(request)
-        free = self.kv_cache_manager.block_pool.get_num_free_blocks()
-        if not chosen or len(chosen) > self.max_num_scheduled_tokens or len(full) > free:
+        if not chosen or len(chosen) > self.max_num_scheduled_tokens or len(full) > self.free():
             return None
         if not self.use_v2_model_runner and any(r.request_id not in self.prev_step_scheduled_req_ids for r in chosen):
             return None
@@ -124,15 +121,10 @@ class ShortWay:
         blocks = {r.request_id: self.kv_cache_manager.allocate_slots(r, 1).get_block_ids(allow_none=True) for r in full}
         ids = [request.request_id for request in chosen]
         output = SchedulerOutput.make_empty()
-        output.scheduled_cached_reqs = CachedRequestData(
-            req_ids=ids,
-            resumed_req_ids=set(),
-            new_token_ids=[],
-            all_token_ids={},
-            new_block_ids=[blocks.get(i) for i in ids] if blocks else [None] * len(ids),
-            num_computed_tokens=[r.num_computed_tokens for r in chosen],
-            num_output_tokens=[len(r._output_token_ids) + r.num_output_placeholders for r in chosen],
-        )
+        told = output.scheduled_cached_reqs
+        told.req_ids, told.new_block_ids = ids, [blocks.get(one) for one in ids]
+        told.num_computed_tokens = [r.num_computed_tokens for r in chosen]
+        told.num_output_tokens = [len(r._output_token_ids) + r.num_output_placeholders for r in chosen]
         output.num_scheduled_tokens = dict.fromkeys(ids, 1)
         output.total_num_scheduled_tokens = len(ids)
         output.num_common_prefix_blocks = [0]
@@ -175,10 +167,10 @@ class ShortWay:
         others: dict[str, Any] = {}
         sampled, places = model_runner_output.sampled_token_ids, model_runner_output.req_id_to_index
         requests, notes, block, ahead = self.requests, self.notes, self.block, int(self.asynchronous)
-        running, void = RequestStatus.RUNNING, self.void
+        void = self.void
         for one, count in scheduler_output.num_scheduled_tokens.items():
             request, note, place = requests.get(one), notes.get(one), places.get(one)
-            if note is None or count != 1 or request is None or request.status is not running or void(request):
+            if note is None or count != 1 or request is None or request.status != RUNNING or void(request):
                 others[one] = request, place
                 continue
             new, tokens = sampled[place], request._all_token_ids
