@@ -51,11 +51,6 @@ class Sampler(ABC):
         """Whether every completion comes with its log-probs."""
         return True
 
-    @property
-    def joint(self) -> bool:
-        """Whether ranks answer together: each must call `sample` as often as the others, if only with no prompts."""
-        return False
-
     def check_ranks(self, ranks: int) -> None:
         """Raises ValueError where so many ranks cannot share the sampler."""
 
@@ -71,6 +66,9 @@ class Sampler(ABC):
 
         Child i of a prompt is drawn with seed + i, so callers space seeds by `count`.
         """
+
+    def join(self, decoding: Decoding) -> None:
+        """To be called when a rank has no more to ask for now: where ranks answer together, the others may have."""
 
     @abstractmethod
     def score(self, tokens: Sequence[int]) -> list[float] | None:

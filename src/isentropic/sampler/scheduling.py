@@ -6,7 +6,7 @@ little of it is needed: new blocks for those whose last block is full, a token a
 steps, and all sequences that end in a step, go the engine's own way.
 """
 
-# pyright: basic
+# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
 from dataclasses import replace
 from operator import attrgetter
@@ -67,7 +67,7 @@ class ShortWay:
         params = request.sampling_params
         number = ((params and params.extra_args) or {}).get(ROW)
         if self.short and number is not None:
-            ends = set(params.stop_token_ids or ()) | {params.eos_token_id} - {None}
+            ends: set[Any] = set(params.stop_token_ids or ()) | {params.eos_token_id} - {None}
             last = min(request.num_prompt_tokens + request.max_tokens, self.max_model_len)
             logp = None if params.logprobs is None else []
             self.notes[request.request_id] = Note(number, frozenset(ends), last, logp)

@@ -27,9 +27,10 @@ class Team:
         self.group = groups[dist.get_rank() // size]
         self.size = size
 
-    def together(self, rows: list[Row]) -> tuple[list[Row], slice]:
-        """The rows of all, in the order of the ranks, and which of them are this rank's."""
-        parts: list[list[Row]] = [[] for _ in range(self.size)]
+    def together(self, rows: list[Row] | None) -> tuple[list[Row], slice]:
+        """The rows of all in the order of the ranks, and which are this rank's; where all come with None, none."""
+        parts: list[list[Row] | None] = [None] * self.size
         dist.all_gather_object(parts, rows, group=self.group)
-        first = sum(map(len, parts[: self.place]))
-        return [row for part in parts for row in part], slice(first, first + len(rows))
+        lengths = [len(part or ()) for part in parts]
+        first = sum(lengths[: self.place])
+        return [row for part in parts for row in part or ()], slice(first, first + lengths[self.place])

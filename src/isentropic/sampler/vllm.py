@@ -74,16 +74,12 @@ class VllmSampler(Sampler):
     def tells(self) -> bool:
         return self.logprobs == "all"
 
-    @property
-    def joint(self) -> bool:
-        return self.tensor_parallel_size > 1
-
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
         self.names = weight_names(self.path)
         self.owns_group = not dist.is_initialized()
         self.check_ranks(1 if self.owns_group else dist.get_world_size())
-        self.team = Team(self.tensor_parallel_size) if self.joint else None
+        self.team = Team(self.tensor_parallel_size) if self.tensor_parallel_size > 1 else None
         prepare_environment()
         with untouched_process(self.enforce_eager):
             from vllm import LLM
@@ -107,6 +103,10 @@ class VllmSampler(Sampler):
         rows, own = self.team.together(rows) if self.team else (rows, slice(None))
         completions = self.complete(rows, decoding)[own]
         return [completions[first : first + count] for first in range(0, len(completions), count)]
+
+    def join(self, decoding: Decoding) -> None:
+        while self.team and (rows := self.team.together(None)[0]):
+            self.complete(rows, decoding)
 
     def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
         ends = end_tokens(self.path, decoding.stop)
