@@ -83,7 +83,7 @@ def policy(tiny_model):
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False), reference, optimization,
-            size=8, temperature=temperature, reread=True, seed=0,
+            size=8, temperature=temperature, reread=True, seed=0, adapter=None,
         )  # fmt: skip
         return module
 

@@ -17,6 +17,7 @@ from torchmetrics import MetricCollection
 
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
+from isentropic.policy.adapters import LowRank
 from isentropic.policy.batches import MicroBatch, blank, join, micro_batches
 from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
@@ -41,6 +42,7 @@ class PolicyModule(LightningModule):
         temperature: float,  # of sampling, and so of every log-prob and entropy here
         reread: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
         seed: int,
+        adapter: LowRank | None,  # learns in place of the weights, which stay as they are
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -49,7 +51,7 @@ class PolicyModule(LightningModule):
                 f"mini_batch={optimization.mini_batch} does not divide rollout.size={size}; take a divisor of it"
             )
         self.algorithm, self.evaluation = algorithm, evaluation
-        self.model, self.optimization = model, optimization
+        self.model, self.optimization, self.adapter = model, optimization, adapter
         self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
         self.policy = cast(LanguageModel, None)  # until configure_model
@@ -63,10 +65,8 @@ class PolicyModule(LightningModule):
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             self.optimization.check(self.trainer)
-            self.policy = LanguageModel(self.model)
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
-            if mesh is not None:
-                self.policy.shard(mesh)
+            self.policy = LanguageModel(self.model, mesh, self.adapter)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
                 self.reference = Reference(self.frozen, mesh)
 
@@ -191,5 +191,5 @@ class PolicyModule(LightningModule):
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
         return self.policy(ids, mask, len(tokens), 1.0, "none")[0][0, 1:].tolist()
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        return self.policy.weights()
+    def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        return self.policy.weights(dtype)

@@ -46,6 +46,8 @@ class Completion:
 class Sampler(ABC):
     """An engine with weights of its own, which start empty or as on disk and follow the policy through `load`."""
 
+    dtype: str  # float32 or bfloat16, in which it takes weights at the least cost
+
     @abstractmethod
     def start(self) -> None:
         """Builds the engine. Called once, after the process group exists; leaves the caller's RNG state untouched."""
