@@ -39,7 +39,7 @@ def learnt(model, rows):
 def cases(models, mesh, rows):
     for path in models:
         for adapter in (None, ADAPTER):
-            settings = ModelSettings(path, "float32", 16, False)
+            settings = ModelSettings(path, "float32", 16, False, "none", False)
             yield (path, adapter is not None), learnt(LanguageModel(settings, mesh, adapter), rows)
 
 
@@ -52,7 +52,9 @@ if __name__ == "__main__":
     found = dict(cases(sys.argv[3:], mesh, mine))
     sharding.BUCKET = 5000  # some tensors are larger, and some buckets hold several
     for path in sys.argv[3:]:
-        found[path, "buckets"] = cloned(LanguageModel(ModelSettings(path, "float32", 16, False), mesh), "bfloat16")
+        found[path, "buckets"] = cloned(
+            LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh), "bfloat16"
+        )
     torch.save(found, folder / f"{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()

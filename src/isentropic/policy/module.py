@@ -18,7 +18,7 @@ from torchmetrics import MetricCollection
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.adapters import LowRank
-from isentropic.policy.batches import MicroBatch, blank, join, micro_batches
+from isentropic.policy.batches import MicroBatch, blank, join, lay, micro_batches
 from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
@@ -104,17 +104,25 @@ class PolicyModule(LightningModule):
         old = {f"old_{f.name}": getattr(stats, f.name) for f in fields(TokenStats)}
         ref_logp = torch.full_like(stats.logp, torch.nan)
         if self.reference:
-            ref_logp = self.reference.logp(rollouts, self.micro_batches(rollouts), self.temperature)
+            ref_logp = self.reference.logp(rollouts, self.reading(rollouts), self.temperature)
         return ScoredBatch(**vars(rollouts), **old, ref_logp=ref_logp)
 
     def look(self, batch: RolloutBatch) -> TokenStats:
-        return self.policy.read(batch, self.micro_batches(batch), self.temperature, "value")
+        return self.policy.read(batch, self.reading(batch), self.temperature, "value")
 
     def think(self, batch: RolloutBatch, micro: MicroBatch, wanted: Entropy) -> TokenStats:
         return self.policy.think(batch, micro, self.temperature, wanted)
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
-        return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)
+        return micro_batches(
+            batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens, self.policy.packed
+        )
+
+    def reading(self, batch: RolloutBatch) -> list[MicroBatch]:
+        """Micro-batches for forwards that nothing is learnt from: a line may be longer, and of any number of rows."""
+        if not self.policy.packed:
+            return self.micro_batches(batch)
+        return micro_batches(batch.mask, None, self.optimization.read_tokens, packed=True)
 
     def update(
         self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
@@ -189,7 +197,8 @@ class PolicyModule(LightningModule):
         """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
         ids = torch.tensor([tokens], device=self.device)
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
-        return self.policy(ids, mask, len(tokens), 1.0, "none")[0][0, 1:].tolist()
+        line = lay(mask, [len(tokens)]) if self.policy.packed else None
+        return self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
 
     def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
         return self.policy.weights(dtype)

@@ -32,7 +32,7 @@ def reference_settings(path: str, model: ModelSettings) -> ModelSettings:
     Raises ValueError where there is no model, or one of another vocabulary than the policy's.
     """
     try:
-        settings = replace(model, path=path, activation_checkpointing=False)
+        settings = replace(model, path=path, activation_checkpointing="none")
         theirs, ours = (AutoConfig.from_pretrained(p).vocab_size for p in (path, model.path))
     except (OSError, ValueError) as error:
         raise ValueError(
