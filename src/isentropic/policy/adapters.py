@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from isentropic.policy.checkpoints import fingerprint
 from isentropic.policy.loading import BASE, own_rows
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -55,9 +56,10 @@ class LowRank:
             base_model_name_or_path=base,
         )
 
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint of other settings would not fit to."""
-        return {"rank": self.rank, "alpha": self.alpha, "targets": sorted(self.targets)}
+    def state(self, base: str) -> dict[str, Any]:
+        """What a checkpoint of adapters is checked by, and goes on from: settings, and the base in the folder `base`."""
+        settings = {"rank": self.rank, "alpha": self.alpha, "targets": sorted(self.targets)}
+        return settings | {"path": base, "base": fingerprint(base)}
 
     def inject(self, lm: nn.Module, path: str) -> None:
         """Freezes all weights and sets an adapter beside each target, its values still to come from `begin`.

@@ -24,6 +24,7 @@ from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.record import Record, Seen
 from isentropic.policy.reference import Reference, reference_settings
+from isentropic.policy.shards import Files
 from isentropic.tensors import masked_mean, totals
 from isentropic.types import Credit, Drive, Mask, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
@@ -67,6 +68,9 @@ class PolicyModule(LightningModule):
             self.optimization.check(self.trainer)
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
             self.policy = LanguageModel(self.model, mesh, self.adapter)
+            self.strict_loading = self.adapter is None  # a checkpoint of adapters lacks their base
+            if mesh is None:
+                self.trainer.strategy.checkpoint_io = Files(optimizer=self.trainer.state.fn == TrainerFn.FITTING)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
                 self.reference = Reference(self.frozen, mesh)
 
@@ -181,6 +185,8 @@ class PolicyModule(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["isentropic"] = {
             "model": self.policy.shape(),
+            "path": self.model.path,
+            "adapter": self.adapter and self.adapter.state(self.model.path),
             "control": self.algorithm.control.state_dict(),
             "rollouts": self.rollouts,
             "record": self.record.state_dict(),
