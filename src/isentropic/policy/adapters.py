@@ -59,7 +59,7 @@ class LowRank:
     def state(self, base: str) -> dict[str, Any]:
         """What a checkpoint of adapters is checked by, and goes on from: settings, and the base in the folder `base`."""
         settings = {"rank": self.rank, "alpha": self.alpha, "targets": sorted(self.targets)}
-        return settings | {"path": base, "base": fingerprint(base)}
+        return settings | {"base_dtype": self.base_dtype, "path": base, "base": fingerprint(base)}
 
     def inject(self, lm: nn.Module, path: str) -> None:
         """Freezes all weights and sets an adapter beside each target, its values still to come from `begin`.
