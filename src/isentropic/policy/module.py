@@ -18,6 +18,7 @@ from torchmetrics import MetricCollection
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.batches import MicroBatch, blank, join, micro_batches
+from isentropic.policy.clock import Clock, timed
 from isentropic.policy.logprobs import Entropy
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
@@ -57,7 +58,7 @@ class PolicyModule(LightningModule):
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
-        self.record = Record()
+        self.record, self.clock = Record(), Clock()
         self.seen: Seen | None = None
 
     def configure_model(self) -> None:
@@ -98,6 +99,7 @@ class PolicyModule(LightningModule):
         self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
         self.log("step", float(self.rollouts))
 
+    @timed("read")
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update."""
         stats = self.look(rollouts)
@@ -146,6 +148,7 @@ class PolicyModule(LightningModule):
         if isinstance(self.policy, FSDPModule):
             self.policy.set_requires_gradient_sync(now)
 
+    @timed("optimizer")
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
         optimizer = cast(LightningOptimizer, self.optimizers())
