@@ -14,10 +14,12 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.build import BadInput, bad_input
+from isentropic.build import BadInput, bad_input, plain
 from isentropic.compose import compose, loader_of
 from isentropic.entry import CONFIGS, main, rank
 from isentropic.launching.inside import task_overrides
+
+CONFIG = ("algorithm", "lengths", "policy", "rollout", "sampler", "task", "trainer")  # what a plan is made of
 
 
 @main("benchmark")
@@ -39,8 +41,6 @@ def measured(cfg: DictConfig) -> dict[str, Any]:
     from isentropic.benchmarking.model import sizes, write
     from isentropic.train import parts
 
-    if cfg.benchmark.steps < 2:
-        raise BadInput(f"benchmark.steps={cfg.benchmark.steps} must be at least 2, as the first warms up")
     with bad_input("benchmark.model"):
         known = cast(dict[str, Any], OmegaConf.to_container(cfg.benchmark.models))
         write(Path(cfg.benchmark.folder), sizes(cfg.benchmark.model, known, cfg.architectures))
@@ -65,6 +65,7 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
         "ranks": ranks,
         "model": {"name": cfg.benchmark.model, "parameters": model.parameters},
         "shapes": vars(sizes),
+        "config": {part: plain(cfg, part) for part in CONFIG},
         "seconds": took,
         "tokens_per_second_and_rank": figures.rates(sizes, took["median"], ranks),
         "memory": figures.memory(lines),

@@ -48,7 +48,7 @@ def rows(metrics: Path) -> list[Row]:
 
 
 def seconds(lines: Sequence[Row]) -> dict[str, Any]:
-    """The first rollout warms up and compiles, so it stands apart from the median of the others."""
+    """The first rollout warms up and compiles, so it stands apart from the median of the others, if any."""
     steps = [{p: row[f"throughput/{p}_seconds"] for p in PHASES if f"throughput/{p}_seconds" in row} for row in lines]
     later = steps[1:] or steps
     middle = {phase: median(step[phase] for step in later) for phase in later[0]}

@@ -53,7 +53,7 @@ def write(folder: Path, entry: Mapping[str, Any]) -> None:
 def save_model(folder: Path, entry: Mapping[str, Any]) -> None:
     """In bf16, made on the GPU where there is one."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    with torch.random.fork_rng(), torch.device(device):
+    with torch.random.fork_rng([torch.cuda.current_device()] if device == "cuda" else []), torch.device(device):
         torch.manual_seed(0)
         model = AutoModelForCausalLM.from_config(config(entry), dtype=torch.bfloat16)
     model.save_pretrained(folder)

@@ -52,7 +52,7 @@ def prepared(folder: Path, own: Path) -> Any:
 
 def settings(args: argparse.Namespace, output: str) -> Any:
     """Its defaults where they do not change what is compared."""
-    from trl import GRPOConfig
+    from trl import GRPOConfig  # pyright: ignore[reportMissingImports]
 
     rows = args.prompts * args.group
     return GRPOConfig(
@@ -76,9 +76,9 @@ def words(args: argparse.Namespace) -> list[str]:
 
 def run(args: argparse.Namespace, own: Path) -> dict[str, Any]:
     import torch
-    from datasets import Dataset
+    from datasets import Dataset  # pyright: ignore[reportMissingImports]
     from transformers import TrainerCallback
-    from trl import GRPOTrainer
+    from trl import GRPOTrainer  # pyright: ignore[reportMissingImports]
 
     from isentropic.callbacks.memory import GIB, Watch
 
