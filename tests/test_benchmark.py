@@ -79,7 +79,7 @@ def test_a_comparison_that_cannot_be_is_one_sentence(override, sentence, tmp_pat
 
 
 def test_a_model_that_is_not_known_is_one_sentence(tmp_path):
-    with pytest.raises(BadInput, match="^benchmark.model=2b is not known; known are 0.5b, 1.5b, 7b, tiny, Qwen/"):
+    with pytest.raises(BadInput, match=r"^benchmark.model=2b is not known; known are 0.5b, 1.5b, 7b, tiny, Qwen/"):
         measured(composed("benchmark.model=2b", f"paths.output={tmp_path}"))
 
 
