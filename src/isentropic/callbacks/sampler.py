@@ -56,7 +56,7 @@ class SamplerCallback(Callback):
         """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
         engine, policy = sampler(trainer), policy_of(module)
         engine.wake()
-        engine.load(policy.weights())
+        engine.load(policy.weights(engine.dtype))
         self.canary = self.canary or canary(trainer.datamodule, self.canary_tokens)  # pyright: ignore
         theirs, ours = engine.score(self.canary), policy.score(self.canary)
         if theirs is None:
