@@ -25,7 +25,7 @@ CONFIG = ("algorithm", "lengths", "policy", "rollout", "sampler", "task", "train
 @main("benchmark")
 def benchmark(cfg: DictConfig) -> None:
     """Raises BadInput for models that are not known, and for a peer that cannot run here."""
-    found = measured(cfg) if cfg.benchmark.vs is None else compared(cfg)
+    found = {"overrides": task_overrides()} | (measured(cfg) if cfg.benchmark.vs is None else compared(cfg))
     if rank() == 0:
         from isentropic.benchmarking.table import text
 
@@ -59,7 +59,6 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
     took = figures.seconds(lines)
     model = architecture(cfg.policy.model.path, cfg.architectures)
     found: dict[str, Any] = {
-        "overrides": task_overrides(),
         "versions": versions(),
         "card": device_name(),
         "ranks": ranks,
