@@ -125,8 +125,8 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
         mini_batch=mini_batch, micro_batch=4, micro_tokens=None, read_tokens=None, sharded_gradients=False,
     )  # fmt: skip
     return PolicyModule(
-        algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False, "none", False), reference,
-        optimization, size=size, temperature=temperature, reread=True, seed=0, adapter=None,
+        algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False, "none", False),
+        reference, optimization, size=size, temperature=temperature, reread=True, one_forward=True, seed=0, adapter=None,
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ ACROSS = {
     "algorithm/peers/test_verl_losses.py": "verl's losses, and ours",
     "algorithm/test_markers.py": "each part, by what it says of itself",
     "algorithm/test_recipes.py": "each recipe, composed from its parts",
+    "policy/test_head_gpu.py": "the head on a card",
     "slurm/test_slurm.py": "sweeps, requeues and the preflight on a real SLURM",
     "assets/test_base_model.py": "the base model that ships with the package",
 }

@@ -82,8 +82,9 @@ def policy(tiny_model):
         sizes |= {"sharded_gradients": False}
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
-            algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False), reference, optimization,
-            size=8, temperature=temperature, reread=True, seed=0, adapter=None,
+            algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
+            reference, optimization,
+            size=8, temperature=temperature, reread=True, one_forward=True, seed=0, adapter=None,
         )  # fmt: skip
         return module
 

@@ -1,5 +1,6 @@
 """Causal attention of rows that lie end to end, without padding: no token sees another row."""
 
+from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -14,7 +15,7 @@ NAME = "isentropic"  # as attn_implementation of a transformers model
 WIDEST = 256  # head dimension of torch's flash attention, which takes multiples of 8
 
 Heads = Float[Tensor, "L H D"]
-Starts = Int[Tensor, " rows+1"]
+Starts = Int[Tensor, " E"]
 
 
 @custom_op("isentropic::packed_attention", mutates_args=())
@@ -30,7 +31,7 @@ def packed_attention(
     outcome = torch.ops.aten._flash_attention_forward(
         query, key, value, starts, starts, longest, longest, 0.0, True, False, scale=scale
     )
-    return outcome[0], outcome[1]
+    return outcome[0].contiguous(), outcome[1]
 
 
 @packed_attention.register_fake
@@ -53,15 +54,13 @@ def packed_attention_backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not flash(query, key, value):
-        with torch.enable_grad():
-            inputs = [x.detach().requires_grad_() for x in (query, key, value)]
-            slopes = torch.autograd.grad(one_by_one(*inputs, starts, scale), inputs, gradient)
-        return slopes[0].contiguous(), slopes[1].contiguous(), slopes[2].contiguous()
+        return slopes_one_by_one(gradient, query, key, value, starts, scale)
     without_dropout = torch.zeros(2, dtype=torch.uint64, device=query.device), torch.empty(0, device=query.device)
-    return torch.ops.aten._flash_attention_backward(
+    slopes = torch.ops.aten._flash_attention_backward(
         gradient.contiguous(), query, key, value, out, lse, starts, starts, longest, longest, 0.0, True,
         *without_dropout, scale=scale,
     )  # fmt: skip
+    return slopes[0].contiguous(), slopes[1].contiguous(), slopes[2].contiguous()
 
 
 @packed_attention_backward.register_fake
@@ -101,15 +100,37 @@ def flash(query: Heads, key: Heads, value: Heads) -> bool:
 
 def one_by_one(query: Heads, key: Heads, value: Heads, starts: Starts, scale: float) -> Heads:
     """A call for each row: for CPUs, fp32 and odd head dimensions."""
-    edges = starts.tolist()
-    parts = [
-        scaled_dot_product_attention(
-            *(x[begin:end].transpose(0, 1)[None] for x in (query, key, value)),
-            is_causal=True, scale=scale, enable_gqa=query.shape[1] != key.shape[1],
-        )[0].transpose(0, 1)
-        for begin, end in zip(edges, edges[1:], strict=False)
-    ]  # fmt: skip
+    grouped = query.shape[1] != key.shape[1]
+    parts = list[Tensor]()
+    for row in rows(starts):
+        q, k, v = (x[row].transpose(0, 1)[None] for x in (query, key, value))
+        out = scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
+        parts.append(out[0].transpose(0, 1))
     return torch.cat(parts)
+
+
+def slopes_one_by_one(
+    gradient: Heads, query: Heads, key: Heads, value: Heads, starts: Starts, scale: float
+) -> tuple[Heads, Heads, Heads]:
+    """By the formula, as an operator's own backward pass has no autograd to ask."""
+    shares = query.shape[1] // key.shape[1]  # query heads of one key head
+    slopes = query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
+    for row in rows(starts):
+        g, q = (x[row].float().unflatten(1, (-1, shares)) for x in (gradient, query))
+        k, v = key[row].float(), value[row].float()
+        scores = torch.einsum("lhsd,mhd->hslm", q, k) * scale
+        p = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+        slope = torch.einsum("lhsd,mhd->hslm", g, v)
+        slope = scale * p * (slope - (slope * p).sum(-1, keepdim=True))
+        slopes[0][row] = torch.einsum("hslm,mhd->lhsd", slope, k).flatten(1, 2).to(query.dtype)
+        slopes[1][row] = torch.einsum("hslm,lhsd->mhd", slope, q).to(key.dtype)
+        slopes[2][row] = torch.einsum("hslm,lhsd->mhd", p, g).to(value.dtype)
+    return slopes
+
+
+def rows(starts: Starts) -> list[slice]:
+    edges = starts.tolist()
+    return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
 def attend(

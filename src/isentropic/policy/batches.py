@@ -21,7 +21,7 @@ class Line:
 
     row: Int[Tensor, " L"]  # of each token, within the micro-batch
     column: Int[Tensor, " L"]
-    starts: Int[Tensor, " N+1"]  # where each row begins, and where the last one ends; int32
+    starts: Int[Tensor, " E"]  # where each row begins, and where the last one ends; int32
     longest: int
     chosen: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]  # row and column of each chosen token
     before: Int[Tensor, " K"]  # the place in the line that predicts it
@@ -59,13 +59,11 @@ def lay(mask: Mask, widths: list[int]) -> Line:
     """All that a forward needs is counted here, so that none waits for the device."""
     lengths = torch.tensor([width - 1 for width in widths], device=mask.device)
     starts = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
-    row = torch.arange(len(widths), device=mask.device).repeat_interleave(
-        lengths, output_size=sum(widths) - len(widths)
-    )
-    column = torch.arange(len(row), device=mask.device) - starts[row]
+    places = torch.arange(sum(widths) - len(widths), device=mask.device)
+    row = torch.bucketize(places, starts[1:], right=True)
     chosen_row, previous = mask[:, 1:].nonzero(as_tuple=True)
     chosen = chosen_row, previous + 1
-    return Line(row, column, starts.int(), max(widths) - 1, chosen, starts[chosen_row] + previous)
+    return Line(row, places - starts[row], starts.int(), max(widths) - 1, chosen, starts[chosen_row] + previous)
 
 
 def level(widths: Sequence[int], count: int | None, tokens: int | None) -> list[list[int]]:

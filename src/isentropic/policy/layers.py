@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from isentropic.policy import attention  # pyright: ignore[reportUnusedImport]  # registers the operator
+from isentropic.policy.attention import packed_attention
 
 aten = torch.ops.aten
 # What costs a matrix product to compute again. Bytes per token and layer in bf16, of hidden size H, key heads of K
@@ -22,7 +22,7 @@ COSTLY = {
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten._scaled_dot_product_efficient_attention.default,
     aten._scaled_dot_product_cudnn_attention.default,
-    torch.ops.isentropic.packed_attention.default,
+    packed_attention._opoverload,
 }
 CHECKPOINTING = "none", "selective", "full"
 

@@ -45,8 +45,13 @@ def row_stats(
     """Log-prob, entropy and sensitivity in fp32, of logits / temperature: a state and the token after it a row.
 
     No tensor of [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
+    On a GPU that many numbers are kept, and policy/head.py says what then happens to the rest.
     An entropy that is not wanted is NaN, and so is a sensitivity but beside an entropy's value.
     """
+    if states.is_cuda:
+        from isentropic.policy.head import fused_stats  # only builds of torch for a GPU bring Triton
+
+        return fused_stats(states, head, targets, temperature, chunk, wanted)
     # kept logits would be the largest tensors of a step
     stats = partial(checkpoint, logits_stats, use_reentrant=False) if torch.is_grad_enabled() else logits_stats
     parts = [
