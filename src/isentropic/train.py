@@ -64,7 +64,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
 
     from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.logger.aliases import check as check_alias
-    from isentropic.policy.compatibility import check_parts
+    from isentropic.policy.compatibility import check_parts, check_sampler
     from isentropic.sampler.requests import check_model
 
     context = cfg.sampler.get("max_model_len")
@@ -85,8 +85,10 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
+        sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
+        check_sampler(algorithm, sampler.tells)
         for name, ours, theirs in (
             ("size", policy.size, data.size),
             ("decoding.temperature", policy.temperature, data.decoding.temperature),
