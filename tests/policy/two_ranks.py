@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
 
 from isentropic.policy import sharding
 from isentropic.policy.adapters import LowRank
@@ -28,7 +29,7 @@ def learnt(model, rows):
         logp, _, _ = model(TOKENS[rows], MASK[rows], 11, 1.0)
         (logp.sum() / len(TOKENS[rows])).backward()
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        found["norms"].append(float(getattr(norm, "full_tensor", lambda: norm)()))
+        found["norms"].append(float(norm.full_tensor() if isinstance(norm, DTensor) else norm))
         optimizer.step()
         optimizer.zero_grad()
     with torch.no_grad():
