@@ -47,12 +47,21 @@ ACROSS = {
     "algorithm/peers/test_verl_losses.py": "verl's losses, and ours",
     "algorithm/test_markers.py": "each part, by what it says of itself",
     "algorithm/test_recipes.py": "each recipe, composed from its parts",
+    "policy/test_head_gpu.py": "the head on a card",
     "slurm/test_slurm.py": "sweeps, requeues and the preflight on a real SLURM",
     "assets/test_base_model.py": "the base model that ships with the package",
 }
 
 # The process group is the concern of tensors.py; an engine that shares it must know it, and who tries it before a run.
-COLLECTIVES = {"tensors.py", "sampler/vllm.py", "sampler/process.py", "launching/meeting.py", "launching/trials.py"}
+COLLECTIVES = {
+    "tensors.py",
+    "sampler/vllm.py",
+    "sampler/engine.py",
+    "sampler/process.py",
+    "sampler/team.py",
+    "launching/meeting.py",
+    "launching/trials.py",
+}
 SHARDING = re.compile(r"torch\.distributed\.(fsdp|tensor|device_mesh|checkpoint)\b")
 
 

@@ -24,7 +24,7 @@ def test_nothing_is_said_of_a_run_that_fits(small):
 @pytest.mark.parametrize(
     ("changes", "remedy"),
     [
-        ({"longest": 90, "micro_batch": 2, "rows": 400}, "take policy.model.activation_checkpointing=true"),
+        ({"longest": 90, "micro_batch": 2, "rows": 400}, "take policy.model.activation_checkpointing=full"),
         (
             {"longest": 90, "micro_batch": 64, "rows": 400, "checkpointing": True},
             "lower policy.optimization.micro_tokens",

@@ -16,7 +16,7 @@ SHIPPED = str(ASSETS / "countdown")
 def model_of(dtype):
     from isentropic.policy.model import LanguageModel, ModelSettings
 
-    return LanguageModel(ModelSettings(SHIPPED, dtype, 4096, False))
+    return LanguageModel(ModelSettings(SHIPPED, dtype, 4096, False, "none", False))
 
 
 def saved(policy, rows=3, width=66):

@@ -90,8 +90,8 @@ def test_a_policy_that_is_only_judged_loads_no_reference(parts, tmp_path):
 
 
 def test_a_reference_that_is_no_model_or_of_another_vocabulary_is_refused(tiny_model, tmp_path):
-    settings = ModelSettings(tiny_model, "float32", 16, True)
-    assert reference_settings(tiny_model, settings) == replace(settings, activation_checkpointing=False)
+    settings = ModelSettings(tiny_model, "float32", 16, False, "full", False)
+    assert reference_settings(tiny_model, settings) == replace(settings, activation_checkpointing="none")
     with pytest.raises(ValueError, match=r"reference=\./nowhere is not a model folder"):
         reference_settings("./nowhere", settings)
     from transformers import AutoConfig

@@ -53,7 +53,7 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
 
 def fewer_activations(work: Workload) -> str:
     if not work.checkpointing:
-        return "take policy.model.activation_checkpointing=true"
+        return "take policy.model.activation_checkpointing=full"
     if max(map(len, work.parts(work.mini))) > 1:
         return "lower policy.optimization.micro_tokens or micro_batch"
     return f"lower rollout.decoding.max_tokens={work.longest}, as one answer alone takes this much"

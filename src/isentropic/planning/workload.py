@@ -37,7 +37,7 @@ class Workload:
     updates: int  # optimizer steps of a rollout
     rollouts: int
     longest: int  # tokens of an answer
-    micro_batch: int
+    micro_batch: int | None
     micro_tokens: int | None
     sharded_gradients: bool
     size: int  # bytes of a number in the policy's products
@@ -93,7 +93,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         sharded_gradients=optimization["sharded_gradients"],
         size=BYTES[model["compute_dtype"]],
         chunk=model["chunk"],
-        checkpointing=model["activation_checkpointing"],
+        checkpointing=model["activation_checkpointing"] != "none",
         reference=policy["reference"] is not None,
         rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
         entropy_gradient=any(penalty.needs_entropy for penalty in algorithm.penalty.values()),

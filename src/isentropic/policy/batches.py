@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from heapq import heappop, heappush
 from typing import TypeVar
 
 import torch
@@ -15,32 +16,97 @@ Record = TypeVar("Record", bound=Rows)
 
 
 @dataclass(frozen=True)
+class Line:
+    """Rows end to end, each up to the token before its last chosen one: what a model reads without any padding."""
+
+    row: Int[Tensor, " L"]  # of each token, within the micro-batch
+    column: Int[Tensor, " L"]
+    starts: Int[Tensor, " E"]  # where each row begins, and where the last one ends; int32
+    longest: int
+    chosen: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]  # row and column of each chosen token
+    before: Int[Tensor, " K"]  # the place in the line that predicts it
+
+
+@dataclass(frozen=True)
 class MicroBatch:
     rows: Int[Tensor, " N"]
     width: int  # columns up to the last chosen token
     real: bool  # false: it only keeps this rank in step with the others, and counts for nothing
+    line: Line | None  # null: rows go through as a rectangle
 
 
-def micro_batches(mask: Mask, count: int, tokens: int | None) -> list[MicroBatch]:
-    """Rows by length, at most `count` together and, where `tokens` is given, at most so many tokens with their padding.
+def micro_batches(mask: Mask, count: int | None, tokens: int | None, packed: bool) -> list[MicroBatch]:
+    """Rows that go together: at most `count` and at most so many `tokens`, though one row may be longer.
 
-    Every rank gets equally many, since each forward is collective under FSDP.
+    Rectangles are of rows of like length, their padding counted; lines are about equally long. Every rank gets equally
+    many, since each forward is collective under FSDP.
     """
     columns = torch.arange(1, mask.shape[1] + 1, device=mask.device)
     widths = (mask * columns).amax(-1).clamp(min=2).tolist()
-    parts = cut(widths, count, tokens)
-    batches = [MicroBatch(torch.tensor(p, device=mask.device), widths[p[0]], real=True) for p in parts]
-    filler = MicroBatch(torch.zeros(1, dtype=torch.long, device=mask.device), widths[0] if widths else 2, real=False)
-    return batches + [filler] * (largest(len(batches)) - len(batches))
+    parts = level(widths, count, tokens) if packed else cut(widths, count, tokens)
+    batches = [micro_batch(mask, part, widths, packed) for part in parts]
+    missing = largest(len(batches)) - len(batches)
+    filler = [replace(micro_batch(mask, [0], widths, packed), real=False)] if missing else []
+    return batches + filler * missing
 
 
-def cut(widths: Sequence[int], count: int, tokens: int | None) -> list[list[int]]:
+def micro_batch(mask: Mask, part: list[int], widths: list[int], packed: bool) -> MicroBatch:
+    rows, own = torch.tensor(part, device=mask.device), [widths[row] for row in part]
+    return MicroBatch(rows, max(own), real=True, line=lay(mask[rows], own) if packed else None)
+
+
+def lay(mask: Mask, widths: list[int]) -> Line:
+    """All that a forward needs is counted here, so that none waits for the device."""
+    lengths = torch.tensor([width - 1 for width in widths], device=mask.device)
+    starts = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    places = torch.arange(sum(widths) - len(widths), device=mask.device)
+    row = torch.bucketize(places, starts[1:], right=True)
+    chosen_row, previous = mask[:, 1:].nonzero(as_tuple=True)
+    chosen = chosen_row, previous + 1
+    return Line(row, places - starts[row], starts.int(), max(widths) - 1, chosen, starts[chosen_row] + previous)
+
+
+def level(widths: Sequence[int], count: int | None, tokens: int | None) -> list[list[int]]:
+    """Positions of the rows that go together: about equally long parts, as few as the limits allow on every rank."""
+    number, again = 0, 1
+    while number != again:
+        number, again = again, largest(fewest(widths, count, tokens, again))
+    return [part for part in shared(widths, count, number) if part]
+
+
+def fewest(widths: Sequence[int], count: int | None, tokens: int | None, number: int) -> int:
+    """At least `number`, and so many parts that only a row alone is longer than `tokens`."""
+    lengths = [width - 1 for width in widths]
+    if count is not None:
+        number = max(number, -(-len(lengths) // count))
+    if tokens is not None:
+        number = max(number, -(-sum(min(length, tokens) for length in lengths) // tokens))
+        while any(
+            len(part) > 1 and sum(lengths[row] for row in part) > tokens for part in shared(widths, count, number)
+        ):
+            number += 1
+    return number
+
+
+def shared(widths: Sequence[int], count: int | None, number: int) -> list[list[int]]:
+    """Always the longest row that is left into the shortest part."""
+    parts: list[list[int]] = [[] for _ in range(number)]
+    open_parts = [(0, index) for index in range(number)]  # a heap of the tokens in each
+    for row in sorted(range(len(widths)), key=lambda r: -widths[r]):
+        held, index = heappop(open_parts)
+        parts[index].append(row)
+        if count is None or len(parts[index]) < count:
+            heappush(open_parts, (held + widths[row] - 1, index))
+    return parts
+
+
+def cut(widths: Sequence[int], count: int | None, tokens: int | None) -> list[list[int]]:
     """Positions of the rows that go together, the widest first in each part and of all."""
     parts: list[list[int]] = []
     for row in sorted(range(len(widths)), key=lambda r: -widths[r]):
         widest = widths[parts[-1][0]] if parts else 0
-        full = not parts or len(parts[-1]) >= count or (tokens is not None and widest * (len(parts[-1]) + 1) > tokens)
-        if full:
+        held = len(parts[-1]) if parts else 0
+        if not parts or held == count or (tokens is not None and widest * (held + 1) > tokens):
             parts.append([])
         parts[-1].append(row)
     return parts

@@ -24,15 +24,34 @@ def token_stats(
     chunk: int,
     wanted: Entropy,
 ) -> tuple[PerToken, PerToken, PerToken]:
-    """Log-prob, entropy and sensitivity in fp32, of logits / temperature at the masked tokens; zero elsewhere.
+    """What `row_stats` makes of the masked tokens; zero elsewhere.
 
-    `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1. No tensor of
-    [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
+    `hidden` holds the states after tokens[:, :T]; the state at position t predicts the token at t + 1.
+    """
+    row, column = mask[:, 1 : hidden.shape[1] + 1].nonzero(as_tuple=True)
+    values = row_stats(hidden[row, column], head, tokens[row, column + 1], temperature, chunk, wanted)
+    logp, entropy, sensitivity = (value.new_zeros(mask.shape).index_put((row, column + 1), value) for value in values)
+    return logp, entropy, sensitivity
+
+
+def row_stats(
+    states: Float[Tensor, "N D"],
+    head: torch.nn.Linear,
+    targets: Int[Tensor, " N"],
+    temperature: float,
+    chunk: int,
+    wanted: Entropy,
+) -> tuple[Values, Values, Values]:
+    """Log-prob, entropy and sensitivity in fp32, of logits / temperature: a state and the token after it a row.
+
+    No tensor of [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
+    On a GPU that many numbers are kept, and policy/head.py says what then happens to the rest.
     An entropy that is not wanted is NaN, and so is a sensitivity but beside an entropy's value.
     """
-    chosen = mask[:, 1 : hidden.shape[1] + 1]
-    row, column = chosen.nonzero(as_tuple=True)
-    states, targets = hidden[row, column], tokens[row, column + 1]
+    if states.is_cuda:
+        from isentropic.policy.head import fused_stats  # only builds of torch for a GPU bring Triton
+
+        return fused_stats(states, head, targets, temperature, chunk, wanted)
     # kept logits would be the largest tensors of a step
     stats = partial(checkpoint, logits_stats, use_reentrant=False) if torch.is_grad_enabled() else logits_stats
     parts = [
@@ -40,8 +59,7 @@ def token_stats(
         for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
     ]
     logp, entropy, sensitivity = (torch.cat(values) for values in zip(*parts, strict=True))
-    blank, place = logp.new_zeros(mask.shape), (row, column + 1)
-    return blank.index_put(place, logp), blank.index_put(place, entropy), blank.index_put(place, sensitivity)
+    return logp, entropy, sensitivity
 
 
 def logits_stats(

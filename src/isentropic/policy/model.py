@@ -1,20 +1,26 @@
 """A causal language model as one module: tokens in, log-probs and entropies out; and how it is sharded."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
 import torch
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from torch.distributed.fsdp import FSDPModule
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
-from isentropic.policy.batches import MicroBatch
+from isentropic.policy import adapters, loading, sharding
+from isentropic.policy.adapters import LowRank
+from isentropic.policy.attention import NAME, unpackable
+from isentropic.policy.batches import Line, MicroBatch
 from isentropic.policy.checkpoints import shape
-from isentropic.policy.logprobs import Entropy, token_stats
+from isentropic.policy.layers import CHECKPOINTING, arrange
+from isentropic.policy.logprobs import Entropy, row_stats, token_stats
+from isentropic.policy.masters import computing
 from isentropic.types import Ids, Mask, PerToken, RolloutBatch, TokenStats
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -27,11 +33,17 @@ class ModelSettings:
     path: str  # a Hugging Face folder, or a name on the hub
     compute_dtype: str  # float32 or bfloat16, of matrix products
     chunk: int  # response tokens whose logits exist at one time
-    activation_checkpointing: bool
+    packing: bool  # rows go through end to end, without padding; where a model cannot, as a padded rectangle
+    activation_checkpointing: str  # none, selective (products and attention are kept) or full (inputs of layers are)
+    compile: bool  # layers as fused kernels, made at the first forward
 
     def __post_init__(self) -> None:
         if self.compute_dtype not in DTYPES:
             raise ValueError(f"compute_dtype={self.compute_dtype} is not one of {', '.join(DTYPES)}")
+        if self.activation_checkpointing not in CHECKPOINTING:
+            raise ValueError(
+                f"activation_checkpointing={self.activation_checkpointing} is not one of {', '.join(CHECKPOINTING)}"
+            )
         if self.chunk < 1:
             raise ValueError(f"chunk={self.chunk} must be at least 1")
         looks_local = self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
@@ -40,38 +52,86 @@ class ModelSettings:
 
 
 class LanguageModel(nn.Module):
-    """One forward is one autocast region, so that no cast weight outlives an optimizer step."""
+    """Backward passes of a forward belong into one `computing()` with it.
 
-    def __init__(self, settings: ModelSettings) -> None:
+    With a mesh it is sharded over it by FSDP2, and each rank reads its own part of the folder alone.
+    """
+
+    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None = None, adapter: LowRank | None = None) -> None:
         super().__init__()
-        self.settings = settings
+        self.settings, self.adapter = settings, adapter
         config = AutoConfig.from_pretrained(settings.path)
         for key in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
             if getattr(config, key, None) not in (None, 1.0):
                 raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
         forbid_dropout(config)
-        lm = AutoModelForCausalLM.from_pretrained(settings.path, config=config, dtype=torch.float32)
-        self.lm: PreTrainedModel = lm
-        if settings.activation_checkpointing:
-            self.lm.gradient_checkpointing_enable({"use_reentrant": False})
+        dtype = torch.float32 if adapter is None else adapters.DTYPES[adapter.base_dtype]
+        bare = None if mesh is None else loading.skeleton(settings.path, config, dtype)
+        self.lm: PreTrainedModel = bare or loading.whole(settings.path, config, dtype)
+        if adapter is not None:
+            adapter.inject(self.lm, settings.path)
+        self.packed = settings.packing and self.pack()
+        if settings.activation_checkpointing != "none" or settings.compile:
+            arrange(self.layers, settings.activation_checkpointing, settings.compile)
         self.lm.train()
+        if mesh is not None:
+            self.shard(mesh)
+        if mesh is not None and bare is not None:
+            loading.materialize(self, sharding.device_of(mesh))
+            loading.fill(self.lm, settings.path)
+        if adapter is not None:
+            adapter.begin(self.lm)
+            adapters.keep_adapters_alone(self)
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        return cast(nn.ModuleList, self.lm.base_model.layers)
+
+    def pack(self) -> bool:
+        """Whether the model takes rows end to end."""
+        reason = unpackable(self.lm.config, self.lm)
+        if reason:
+            rank_zero_warn(f"{self.settings.path} reads padded rows in spite of policy.model.packing=true, as {reason}")
+        else:
+            self.lm.set_attn_implementation(NAME)
+        return not reason
 
     def forward(
-        self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Entropy = "value"
+        self,
+        tokens: Ids,
+        mask: Mask,
+        width: int,
+        temperature: float,
+        wanted: Entropy = "value",
+        line: Line | None = None,
     ) -> tuple[PerToken, PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
 
         Only the first `width` columns are read; the mask is false beyond. What it returns is zero off the mask.
         """
-        bf16 = self.settings.compute_dtype == "bfloat16"
-        with torch.autocast(tokens.device.type, torch.bfloat16, enabled=bf16):
-            body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
-            hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
-            return token_stats(hidden, head, tokens, mask, temperature, self.settings.chunk, wanted)
+        body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
+        chunk = self.settings.chunk
+        with self.computing():
+            if line is None:
+                hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
+                return token_stats(hidden, head, tokens, mask, temperature, chunk, wanted)
+            hidden = body(
+                input_ids=tokens[line.row, line.column][None], position_ids=line.column[None], use_cache=False,
+                starts=line.starts, longest=line.longest,
+            ).last_hidden_state[0]  # fmt: skip
+            states, targets = hidden.index_select(0, line.before), tokens[line.chosen]
+            values = row_stats(states, head, targets, temperature, chunk, wanted)
+            logp, entropy, sensitivity = (value.new_zeros(mask.shape).index_put(line.chosen, value) for value in values)
+            return logp, entropy, sensitivity
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Inside, products are of numbers in compute_dtype, made of the fp32 weights of this moment."""
+        sharded = isinstance(self, FSDPModule)  # which does this itself
+        return nullcontext() if sharded else computing(self.lm, DTYPES[self.settings.compute_dtype])
 
     def think(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
         rows = batch[micro.rows]
-        return TokenStats(*self(rows.tokens, rows.mask, micro.width, temperature, wanted))
+        return TokenStats(*self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.line))
 
     @torch.no_grad()
     def read(
@@ -79,29 +139,28 @@ class LanguageModel(nn.Module):
     ) -> TokenStats:
         """All rows, a micro-batch at a time; zero off the mask. Collective where it is sharded."""
         whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
-        for micro in micros:
-            stats = self.think(batch, micro, temperature, wanted)
-            if micro.real:
-                for f in fields(TokenStats):
-                    getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
+        with self.computing():
+            for micro in micros:
+                stats = self.think(batch, micro, temperature, wanted)
+                if micro.real:
+                    for f in fields(TokenStats):
+                        getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
         return whole
 
     def shard(self, mesh: DeviceMesh) -> None:
-        """FSDP2: each decoder layer, then what is left, in which a tied head and its embedding stay one parameter."""
-        precision = MixedPrecisionPolicy(
-            param_dtype=DTYPES[self.settings.compute_dtype], reduce_dtype=torch.float32, cast_forward_inputs=False
-        )
-        for layer in cast(nn.ModuleList, self.lm.base_model.layers):
-            fully_shard(layer, mesh=mesh, mp_policy=precision)
-        fully_shard(self, mesh=mesh, mp_policy=precision)
+        sharding.shard(self, self.layers, mesh, DTYPES[self.settings.compute_dtype])
 
     def shape(self) -> dict[str, int | str | None]:
         return shape(self.lm.config)
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Whole tensors by Hugging Face names, tied aliases included. Collective: every rank reads to the end."""
-        for name, value in self.lm.state_dict().items():
-            yield name, value.full_tensor() if isinstance(value, DTensor) else value
+    def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        """Whole tensors by Hugging Face names, tied aliases included, in `dtype`, or in that in which they are kept.
+
+        Collective: every rank reads to the end. One tensor, or two small buckets, are whole at one time.
+        """
+        state = self.lm.state_dict()
+        named = iter(state.items()) if self.adapter is None else self.adapter.merged(state)
+        return sharding.gathered(named, None if dtype is None else DTYPES[dtype])
 
 
 def forbid_dropout(config: PretrainedConfig) -> None:

@@ -1,7 +1,6 @@
 """PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any, cast
 
 import torch
@@ -10,21 +9,23 @@ from lightning.pytorch.core.optimizer import LightningOptimizer
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
-from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics import MetricCollection
 
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.policy.batches import MicroBatch, blank, join, micro_batches
-from isentropic.policy.logprobs import Entropy
+from isentropic.policy.adapters import LowRank
+from isentropic.policy.batches import MicroBatch, blank, join, lay, micro_batches
+from isentropic.policy.clock import Clock, timed
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.record import Record, Seen
 from isentropic.policy.reference import Reference, reference_settings
-from isentropic.tensors import masked_mean, totals
-from isentropic.types import Credit, Drive, Mask, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+from isentropic.policy.shards import Files
+from isentropic.policy.update import Learnt, Update, scored
+from isentropic.tensors import masked_mean
+from isentropic.types import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 
 
 class PolicyModule(LightningModule):
@@ -40,7 +41,9 @@ class PolicyModule(LightningModule):
         size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
         reread: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
+        one_forward: bool,  # where one update is all and nothing asks before it, its forward is the reading before it
         seed: int,
+        adapter: LowRank | None,  # learns in place of the weights, which stay as they are
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -49,24 +52,26 @@ class PolicyModule(LightningModule):
                 f"mini_batch={optimization.mini_batch} does not divide rollout.size={size}; take a divisor of it"
             )
         self.algorithm, self.evaluation = algorithm, evaluation
-        self.model, self.optimization = model, optimization
+        self.model, self.optimization, self.adapter = model, optimization, adapter
         self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
+        self.once = one_forward and self.updates == 1 and not algorithm.reads_policy
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
-        self.record = Record()
+        self.record, self.clock = Record(), Clock()
         self.seen: Seen | None = None
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             self.optimization.check(self.trainer)
-            self.policy = LanguageModel(self.model)
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
-            if mesh is not None:
-                self.policy.shard(mesh)
+            self.policy = LanguageModel(self.model, mesh, self.adapter)
+            self.strict_loading = self.adapter is None  # a checkpoint of adapters lacks their base
+            if mesh is None:
+                self.trainer.strategy.checkpoint_io = Files(optimizer=self.trainer.state.fn == TrainerFn.FITTING)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
                 self.reference = Reference(self.frozen, mesh)
 
@@ -82,70 +87,58 @@ class PolicyModule(LightningModule):
         drive = self.algorithm.control.update(Vitals(entropy, progress))
         advantages = self.algorithm.advantage(batch)
         self.moved = False
-        judged = diagnostics.describe(batch, advantages)
-        learnt: list[tuple[Credit, TokenStats, dict[str, Mask]]] = []
+        learnt: list[Learnt] = []
         steps: list[Metrics] = []
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
             mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
-            credit, now, acted, metrics = self.update(mini, worth, drive, first=index == 0)
-            learnt += [(credit, now, acted)] if len(rows) else []
-            steps.append(metrics)
-        touched = {name: torch.cat([acted[name] for *_, acted in learnt]) for name in self.algorithm.credit}
-        credit, now = join([credit for credit, *_ in learnt]), join([now for _, now, _ in learnt])
+            step = self.update(mini, worth, drive, first=index == 0)
+            learnt += [step] if len(rows) else []
+            steps.append(step.metrics | self.step())
+        batch = join([step.batch for step in learnt])
+        credit, now = join([step.credit for step in learnt]), join([step.now for step in learnt])
+        judged = diagnostics.describe(batch, advantages)
+        touched = {name: torch.cat([step.acted[name] for step in learnt]) for name in self.algorithm.credit}
         self.seen = Seen(batch, credit, now, advantages, drive, touched)
         self.rollouts += 1
         target = vars(self.algorithm.control).get("target")
         self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
         self.log("step", float(self.rollouts))
 
+    @timed("read")
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
-        """The rollout as the policy sees it before any update."""
-        stats = self.look(rollouts)
-        old = {f"old_{f.name}": getattr(stats, f.name) for f in fields(TokenStats)}
-        ref_logp = torch.full_like(stats.logp, torch.nan)
+        """The rollout as the policy sees it before any update; NaN where the update will see that by itself."""
+        unknown = torch.full_like(rollouts.sampler_logp, torch.nan)
+        stats = TokenStats(unknown, unknown, unknown) if self.once else self.look(rollouts)
+        ref_logp = unknown
         if self.reference:
-            ref_logp = self.reference.logp(rollouts, self.micro_batches(rollouts), self.temperature)
-        return ScoredBatch(**vars(rollouts), **old, ref_logp=ref_logp)
+            ref_logp = self.reference.logp(rollouts, self.reading(rollouts), self.temperature)
+        return scored(rollouts, stats, ref_logp)
 
     def look(self, batch: RolloutBatch) -> TokenStats:
-        return self.policy.read(batch, self.micro_batches(batch), self.temperature, "value")
-
-    def think(self, batch: RolloutBatch, micro: MicroBatch, wanted: Entropy) -> TokenStats:
-        return self.policy.think(batch, micro, self.temperature, wanted)
+        return self.policy.read(batch, self.reading(batch), self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
-        return micro_batches(batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens)
+        return micro_batches(
+            batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens, self.policy.packed
+        )
 
-    def update(
-        self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool
-    ) -> tuple[Credit, TokenStats, dict[str, Mask], Metrics]:
-        """One optimizer step, whatever the number of micro-batches."""
+    def reading(self, batch: RolloutBatch) -> list[MicroBatch]:
+        """Micro-batches for forwards that nothing is learnt from: a line may be longer, and of any number of rows."""
+        if not self.policy.packed:
+            return self.micro_batches(batch)
+        return micro_batches(batch.mask, None, self.optimization.read_tokens, packed=True)
+
+    def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> Learnt:
+        """The gradient of one optimizer step, whatever the number of micro-batches."""
         current = self.reread and not first and bool(self.algorithm.credit)
         now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
-        micros = self.micro_batches(batch)
-        rows = [micro.rows for micro in micros if micro.real]
-        acted: dict[str, Mask] = {}
-        credit, metrics = self.algorithm.assign(advantages, now, batch, drive, rows, acted)
-        count = totals(credit.mask)
-        wanted = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
-        logp = torch.zeros_like(now.logp)
-        for index, micro in enumerate(micros):
-            self.sync_gradients(self.optimization.sharded_gradients or index == len(micros) - 1)
-            part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
-            stats, scored = self.think(batch, micro, "gradient" if wanted else "none"), batch[micro.rows]
-            loss, seen = self.algorithm.loss(stats, scored, part, drive, count)
-            seen |= diagnostics.of_micro_batch(loss, stats.logp, scored, now.sensitivity[micro.rows], part, count)
-            self.manual_backward(loss)
-            seen["policy/loss"] = loss.detach()
-            metrics = metrics | {name: metrics.get(name, 0.0) + value for name, value in seen.items()}
-            if micro.real:
-                logp[micro.rows] = stats.logp.detach()
-        return credit, TokenStats(logp, now.entropy, now.sensitivity), acted, metrics | self.step()
+        update = Update(
+            self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients, self.once,
+            self.manual_backward,
+        )  # fmt: skip
+        return update(batch, advantages, now, drive, self.micro_batches(batch))
 
-    def sync_gradients(self, now: bool) -> None:
-        if isinstance(self.policy, FSDPModule):
-            self.policy.set_requires_gradient_sync(now)
-
+    @timed("optimizer")
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
         optimizer = cast(LightningOptimizer, self.optimizers())
@@ -173,6 +166,8 @@ class PolicyModule(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["isentropic"] = {
             "model": self.policy.shape(),
+            "path": self.model.path,
+            "adapter": self.adapter and self.adapter.state(self.model.path),
             "control": self.algorithm.control.state_dict(),
             "rollouts": self.rollouts,
             "record": self.record.state_dict(),
@@ -189,7 +184,8 @@ class PolicyModule(LightningModule):
         """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
         ids = torch.tensor([tokens], device=self.device)
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
-        return self.policy(ids, mask, len(tokens), 1.0, "none")[0][0, 1:].tolist()
+        line = lay(mask, [len(tokens)]) if self.policy.packed else None
+        return self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        return self.policy.weights()
+    def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        return self.policy.weights(dtype)

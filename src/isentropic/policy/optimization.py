@@ -20,8 +20,9 @@ class Optimization:
     warmup_steps: int  # optimizer steps
     max_grad_norm: float
     mini_batch: int  # completions of one optimizer step, over all ranks
-    micro_batch: int  # completions of one forward, on one rank
-    micro_tokens: int | None  # tokens of one forward with their padding, on one rank; null is no limit
+    micro_batch: int | None  # completions of one forward, on one rank; null is no limit
+    micro_tokens: int | None  # tokens of one forward on one rank, with the padding if there is any; null is no limit
+    read_tokens: int | None  # the same of a forward that nothing is learnt from
     # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
     # parameter and less traffic
     sharded_gradients: bool
@@ -29,7 +30,9 @@ class Optimization:
     def __post_init__(self) -> None:
         if self.mini_batch < 1 or (self.micro_tokens is not None and self.micro_tokens < 1):
             raise ValueError(f"mini_batch={self.mini_batch} and micro_tokens={self.micro_tokens} must be at least 1")
-        if self.micro_batch < 1 or self.mini_batch % self.micro_batch:
+        if self.read_tokens is not None and self.read_tokens < 1:
+            raise ValueError(f"read_tokens={self.read_tokens} must be at least 1")
+        if self.micro_batch is not None and (self.micro_batch < 1 or self.mini_batch % self.micro_batch):
             raise ValueError(
                 f"micro_batch={self.micro_batch} does not divide mini_batch={self.mini_batch}; take a divisor of it"
             )
@@ -59,5 +62,7 @@ class Optimization:
             )
 
     def build(self, parameters: Iterator[Parameter]) -> tuple[AdamW, LambdaLR]:
-        optimizer = AdamW(parameters, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay)
+        weights = list(parameters)
+        fused = True if all(weight.is_cuda for weight in weights) else None  # null lets torch choose
+        optimizer = AdamW(weights, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay, fused=fused)
         return optimizer, LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))

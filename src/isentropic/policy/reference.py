@@ -18,9 +18,7 @@ class Reference:
     """
 
     def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None) -> None:
-        self.model = LanguageModel(settings).requires_grad_(False)
-        if mesh is not None:
-            self.model.shard(mesh)
+        self.model = LanguageModel(settings, mesh).requires_grad_(False)
 
     def logp(self, batch: RolloutBatch, micros: list[MicroBatch], temperature: float) -> PerToken:
         """Log-probs at the sampling temperature; zero off the mask. Collective where it is sharded."""
@@ -34,7 +32,7 @@ def reference_settings(path: str, model: ModelSettings) -> ModelSettings:
     Raises ValueError where there is no model, or one of another vocabulary than the policy's.
     """
     try:
-        settings = replace(model, path=path, activation_checkpointing=False)
+        settings = replace(model, path=path, activation_checkpointing="none")
         theirs, ours = (AutoConfig.from_pretrained(p).vocab_size for p in (path, model.path))
     except (OSError, ValueError) as error:
         raise ValueError(

@@ -1,6 +1,7 @@
 """OPO: reward against the group's mean weighted by length, the baseline of least variance. arXiv:2505.23585"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from isentropic.algorithm.advantage import AdvantageEstimator
 from isentropic.tensors import group_centred, group_sum, on_tokens
@@ -14,6 +15,8 @@ class Opo(AdvantageEstimator):
     An answer without peers gets zero, where verl gives it its reward. The paper takes one optimizer step per rollout:
     policy.optimization.mini_batch = rollout.size.
     """
+
+    reads_policy: ClassVar[bool] = False
 
     def __call__(self, batch: ScoredBatch) -> PerToken:
         length = batch.mask.sum(-1).to(batch.reward.dtype)

@@ -1,6 +1,7 @@
 """REINFORCE++: the return at each token, against all tokens of the rollout batch, of all prompts. arXiv:2501.03262"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -18,6 +19,8 @@ class ReinforcePlusPlus(AdvantageEstimator):
     off. The paper's KL term in the reward is left out; a KL penalty takes its place.
     Raises ValueError for a gamma outside 0 to 1.
     """
+
+    reads_policy: ClassVar[bool] = False
 
     gamma: float  # discount per token
     group_baseline: bool  # true: the group's mean is taken off first, REINFORCE++-baseline

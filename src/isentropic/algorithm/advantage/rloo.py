@@ -1,6 +1,7 @@
 """RLOO: reward against the mean of the other answers, a baseline that is independent of it. arXiv:2402.14740"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from isentropic.algorithm.advantage import AdvantageEstimator
 from isentropic.tensors import group_centred, group_size, on_tokens
@@ -13,6 +14,8 @@ class Rloo(AdvantageEstimator):
 
     An answer without peers has no baseline and gets zero; verl's function gives it its reward, its vectorised one zero.
     """
+
+    reads_policy: ClassVar[bool] = False
 
     def __call__(self, batch: ScoredBatch) -> PerToken:
         size = group_size(batch.group)

@@ -1,6 +1,7 @@
 """W-REINFORCE, PSR and NSR: right answers are praised by a fixed weight and wrong ones blamed. arXiv:2506.01347"""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -15,6 +16,8 @@ class WeightedReinforce(AdvantageEstimator):
 
     Raises ValueError for negative weights.
     """
+
+    reads_policy: ClassVar[bool] = False
 
     positive: float  # praise of a right answer: the paper's lambda
     negative: float  # blame of a wrong one

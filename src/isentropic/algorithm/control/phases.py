@@ -4,6 +4,7 @@ Formula B: the schedules are the authors' own account; phases of unequal length 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from isentropic.algorithm.control import Controller
 from isentropic.types import Drive, Vitals
@@ -18,6 +19,8 @@ class Phases(Controller):
     ID's. With equal phases, lambda = 1 - 2 * progress: `up` is lambda (ID) or 1 - lambda (DID) in phase one, and `down`
     is 1 + lambda in phase two. The boundary itself belongs to phase one. Raises ValueError for one outside 0 to 1.
     """
+
+    reads_policy: ClassVar[bool] = False
 
     rising: bool  # whether the push up grows in phase one and stays: true is DID, false is ID
     boundary: float  # share of training at which phase one ends; the paper's rho
