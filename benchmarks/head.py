@@ -207,14 +207,18 @@ def products(logits: Tensor, read_into: Callable[[Tensor, int], None], repeats: 
     row["bf16_ms"] = round(median_ms(lambda: d @ part, repeats), 3)
     row["fp32_ms"] = round(median_ms(lambda: torch.mm(d, part, out_dtype=torch.float32), repeats), 3)
     row["fp32_add_ms"] = round(median_ms(lambda: total.add_(torch.mm(d, part, out_dtype=torch.float32)), repeats), 3)
-    try:
-        sums = total[None]
-        run = lambda: torch.baddbmm(sums, d[None], part[None], out_dtype=torch.float32, out=sums)  # noqa: E731
-        row["fp32_in_place_ms"] = round(median_ms(run, repeats), 3)
-        right = total.zero_() + d.float() @ part.float()
-        row["in_place_error"] = float((run()[0] - right).norm() / right.norm())
-    except (RuntimeError, TypeError) as error:
-        row["in_place_error"] = repr(error)[:200]
+    sums, right = total[None], d.float() @ part.float()
+    for name, run in {
+        "addmm": lambda: torch.addmm(total, d, part, out_dtype=torch.float32, out=total),
+        "baddbmm": lambda: torch.baddbmm(sums, d[None], part[None], out_dtype=torch.float32, out=sums),
+    }.items():
+        try:
+            total.zero_()
+            run()
+            row[f"{name}_error"] = float((total - right).norm() / right.norm())
+            row[f"{name}_ms"] = round(median_ms(run, repeats), 3)
+        except (RuntimeError, TypeError) as error:
+            row[f"{name}_error"] = repr(error)[:200]
     for step in (1024, 2048, 4096, 8192, 32768, vocabulary):
         row[f"logits_and_read_by_{step}_ms"] = round(median_ms(lambda step=step: by(step), repeats), 3)
     return row

@@ -53,7 +53,15 @@ ACROSS = {
 }
 
 # The process group is the concern of tensors.py; an engine that shares it must know it, and who tries it before a run.
-COLLECTIVES = {"tensors.py", "sampler/vllm.py", "sampler/process.py", "launching/meeting.py", "launching/trials.py"}
+COLLECTIVES = {
+    "tensors.py",
+    "sampler/vllm.py",
+    "sampler/engine.py",
+    "sampler/process.py",
+    "sampler/team.py",
+    "launching/meeting.py",
+    "launching/trials.py",
+}
 SHARDING = re.compile(r"torch\.distributed\.(fsdp|tensor|device_mesh|checkpoint)\b")
 
 

@@ -147,6 +147,8 @@ def start_sampler(cfg: DictConfig) -> None:
     from isentropic.train import fall_back
 
     fall_back(cfg)
+    if "tensor_parallel_size" in cfg.sampler:
+        cfg.sampler.tensor_parallel_size = 1  # it is alone
     sampler = build(cfg, "sampler")
     with bad_input("sampler"):
         sampler.start()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from isentropic.policy.logprobs import row_stats
+from isentropic.policy.logprobs import logits_stats, row_stats
 
 pytestmark = [
     pytest.mark.gpu,
@@ -40,10 +40,12 @@ def test_bf16_is_fp64_to_its_own_accuracy(chunk, vocabulary, master):
     right = gradients(exact(states, head, targets, 0.9), states, head)
     with torch.autocast("cuda", torch.bfloat16):
         values = row_stats(states, head, targets, 0.9, chunk, "gradient")[:2]
+        plain = gradients(logits_stats(states, head.weight, None, targets, 0.9, "gradient")[:2], states, head)
     found = gradients(values, states, head)
     assert found[3].dtype == master
-    for ours, theirs in zip(found, right, strict=True):
-        assert (ours.double() - theirs.double()).norm() < 0.01 * theirs.double().norm()
+    for ours, theirs, usual in zip(found, right, plain, strict=True):
+        error, allowed = ((x.double() - theirs.double()).norm() / theirs.double().norm() for x in (ours, usual))
+        assert error < 1.2 * allowed + 1e-5 and allowed < 0.03
 
 
 @pytest.mark.parametrize("chunk", [32, 100])
@@ -75,4 +77,5 @@ def test_logits_beyond_32_bits_are_found():
         differentiate(logits, 0, targets, size, entropy, pull, pull, 1.0)
         results.append((logp, entropy, sensitivity, logits))
     for ours, theirs in zip(*results, strict=True):
-        assert torch.equal(ours, theirs) and ours.any()
+        assert ours.any()
+        torch.testing.assert_close(ours, theirs, rtol=1e-2 if ours.dtype == torch.bfloat16 else 1e-5, atol=1e-6)

@@ -35,6 +35,9 @@ def settings(path, **changes):
             "gpu_memory_utilization": 0.3,
             "enforce_eager": True,
             "sleep_level": 1,
+            "tensor_parallel_size": 1,
+            "logprobs": "all",
+            "short_way": True,
             **changes,
         }
     )
@@ -98,6 +101,15 @@ def test_settings_it_does_not_know_are_refused():
         settings("model", load_format="pt")
     with pytest.raises(ValueError, match="sleep_level=3 is not 0, 1 or 2"):
         settings("model", sleep_level=3)
+
+
+def test_ranks_that_cannot_be_parted_into_engines_are_refused():
+    with pytest.raises(ValueError, match="logprobs=some is not one of all, sample, none"):
+        settings("model", logprobs="some")
+    with pytest.raises(ValueError, match="tensor_parallel_size=0 is not at least 1"):
+        settings("model", tensor_parallel_size=0)
+    with pytest.raises(ValueError, match="tensor_parallel_size=2 does not divide the 3 ranks"):
+        settings("model", tensor_parallel_size=2).check_ranks(3)
 
 
 def test_a_folder_without_a_model_is_refused_before_the_engine_starts(tmp_path):
@@ -177,6 +189,37 @@ def test_completions_end_with_their_end_token_or_at_the_limit(sampler):
         assert 1 not in completion.tokens[:-1]
         assert completion.finish == "stop" or len(completion.tokens) == 16
         assert len(completion.logp) == len(completion.tokens)
+
+
+@needs_vllm
+@pytest.mark.parametrize(("logprobs", "told"), [("all", 10), ("sample", 2), ("none", 0)])
+def test_log_probs_are_told_of_all_of_a_sample_or_of_none(sampler, policy, reference, monkeypatch, logprobs, told):
+    prompts = [[2 + (3 * i + j) % 18 for j in range(5)] for i in range(10)]
+    seeds = [4 * i for i in range(10)]
+    plain = tokens_of(sampler.sample(prompts, 4, seeds, DECODING))
+    monkeypatch.setattr(sampler, "logprobs", logprobs)
+    groups = sampler.sample(prompts, 4, seeds, DECODING)
+    assert tokens_of(groups) == plain
+    assert sampler.tells == (logprobs == "all")
+    known = [i for i, group in enumerate(groups) if all(c.logp is not None for c in group)]
+    assert known == [i for i, group in enumerate(groups) if any(c.logp is not None for c in group)]
+    assert len(known) == told
+    for i in known:
+        for completion in groups[i]:
+            assert completion.logp == pytest.approx(reference(policy, prompts[i], completion.tokens, 1.0), abs=1e-4)
+
+
+@needs_vllm
+def test_the_engine_s_own_way_gives_the_same(sampler):
+    short = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
+    sampler.scheduler.short = False
+    own = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
+    sampler.scheduler.short = True
+    assert tokens_of(short) == tokens_of(own)
+    for ours, theirs in zip(short, own, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.finish == other.finish
+            assert one.logp == pytest.approx(other.logp, abs=1e-5)
 
 
 @needs_vllm
@@ -292,12 +335,13 @@ def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_mode
 
 
 @needs_vllm
-def test_each_rank_of_a_world_has_an_engine_of_its_own(tiny_model, tmp_path):
+@pytest.mark.parametrize("together", [1, 2], ids=["an engine each", "one engine"])
+def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(tiny_model, tmp_path, policy, reference, together):
     script = Path(__file__).with_name("two_ranks.py")
     inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
     ranks = [
         subprocess.Popen(
-            [sys.executable, script, tiny_model, tmp_path, str(rank)],
+            [sys.executable, script, tiny_model, tmp_path, str(rank), str(together)],
             env=inherited | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stderr=subprocess.PIPE,
             text=True,
@@ -315,3 +359,4 @@ def test_each_rank_of_a_world_has_an_engine_of_its_own(tiny_model, tmp_path):
     assert len(first["tokens"]) == 2
     assert len(second["tokens"]) == 3
     assert first["tokens"]["4"] == second["tokens"]["4"]  # a seed and a prompt, whichever rank draws
+    assert first["scores"] == second["scores"] == pytest.approx(reference(policy, [2], [3, 4, 5], 1.0), abs=1e-4)

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from isentropic.sampler import Decoding
 from isentropic.sampler.vllm import VllmSampler, available
 
-path, folder, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, folder, rank, together = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
 sampler = VllmSampler(
@@ -25,6 +25,9 @@ sampler = VllmSampler(
     gpu_memory_utilization=0.3,
     enforce_eager=True,
     sleep_level=0,
+    tensor_parallel_size=together,
+    logprobs="all",
+    short_way=True,
 )
 imported = available() and "vllm" in sys.modules
 sampler.start()
@@ -33,6 +36,11 @@ sampler.load(AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).sta
 decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
 prompts = [[2, 3 + rank + i] for i in range(2 + rank)]  # not equally many on both
 groups = sampler.sample(prompts, 2, [100 * prompt[1] for prompt in prompts], decoding)
+if rank:  # and once more where the other only joins
+    again = sampler.sample(prompts, 2, [100 * prompt[1] for prompt in prompts], decoding)
+    assert again == groups
+sampler.join(decoding)
+scores = sampler.score([2, 3, 4, 5])
 dist.barrier()
 sampler.stop()
 total = torch.ones(1)
@@ -41,6 +49,7 @@ with open(f"{folder}/rank{rank}.json", "w") as file:
     json.dump(
         {
             "tokens": {prompt[1]: [c.tokens for c in group] for prompt, group in zip(prompts, groups, strict=True)},
+            "scores": scores,
             "total": total.item(),
             "imported": imported,
             "threads": threads,

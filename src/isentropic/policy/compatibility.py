@@ -40,6 +40,16 @@ def check_parts(algorithm: Algorithm, reference: str | None, start: str) -> None
         )
 
 
+def check_sampler(algorithm: Algorithm, tells: bool) -> None:
+    """Raises ValueError where a rule corrects by log-probs that the sampler does not tell of every completion."""
+    corrections = [name for name, rule in algorithm.credit.items() if rule.corrects_sampler]
+    if corrections and not tells:
+        raise ValueError(
+            f"algorithm.credit.{corrections[0]} reads the sampler's log-probs of every token, which are not asked for; "
+            "take sampler.logprobs=all"
+        )
+
+
 def unheard(algorithm: Algorithm) -> str | None:
     """What to say of a controller whose drive nothing follows, which makes all its settings equal."""
     parts = *algorithm.credit.values(), algorithm.clipping, *algorithm.penalty.values()

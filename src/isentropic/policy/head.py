@@ -83,7 +83,9 @@ def fused_stats(
     device = states.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else head.weight.dtype
     keep = torch.is_grad_enabled()
-    values: Any = FusedStats.apply(states, head.weight, head.bias, targets, temperature, chunk, wanted, dtype, keep)
+    values: Any = FusedStats.apply(
+        states, head.weight, head.bias, targets.contiguous(), temperature, chunk, wanted, dtype, keep
+    )
     return values
 
 
@@ -146,8 +148,8 @@ class FusedStats(torch.autograd.Function):
             if weight_gradient is not None:
                 product(d.T, states, weight_gradient[tokens])
             if learns_states:
-                part = product(d, weight[tokens].to(d.dtype), torch.empty(states.shape, device=states.device))
-                gradient = part if gradient is None else gradient.add_(part)
+                out = torch.empty(states.shape, device=states.device) if gradient is None else gradient
+                gradient = product(d, weight[tokens].to(d.dtype), out, add=gradient is not None)
             if bias_gradient is not None:
                 bias_gradient[tokens] = d.sum(0, dtype=torch.float32)
         gradient = gradient.to(ctx.dtype) if learns_states and gradient is not None else None
@@ -164,10 +166,11 @@ def fill(span: Span, states: Tensor, weight: Tensor, bias: Tensor | None) -> Non
         torch.addmm(bias[tokens].to(states.dtype), states, part, out=span.logits)
 
 
-def product(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-    """Rounded once, to the type of `out`."""
-    if a.dtype == out.dtype:
-        return torch.mm(a, b, out=out)
-    if a.is_cuda:
-        return torch.mm(a, b, out_dtype=out.dtype, out=out)
-    return torch.mm(a.float(), b.float(), out=out)
+def product(a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> Tensor:
+    """Rounded once, to the type of `out`: rounded spans would add up to a biased gradient."""
+    wider = a.dtype != out.dtype
+    if wider and a.is_cuda:
+        more: dict[str, Any] = {"out_dtype": out.dtype, "out": out}
+        return torch.addmm(out, a, b, **more) if add else torch.mm(a, b, **more)
+    a, b = (a.to(out.dtype), b.to(out.dtype)) if wider else (a, b)
+    return torch.addmm(out, a, b, out=out) if add else torch.mm(a, b, out=out)

@@ -13,7 +13,7 @@ from torch import Tensor
 from isentropic.policy.logprobs import Values
 
 BLOCK = 4096  # columns a program reads at one time
-WARPS = 8
+WARPS = 4
 IMPOSSIBLE = tl.constexpr(float("-inf"))
 
 Logits = Float[Tensor, "N W"]

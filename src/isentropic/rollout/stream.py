@@ -60,6 +60,7 @@ class RolloutStream:
             seen["reflection"] += sum(map(reflects, texts))
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
+        self.ask.sampler.join(self.decoding)
         rollout = first_groups(concatenate(kept), wanted)
         tries = largest(len(kept))  # ranks need not ask equally often
         self.report = {"rollout/tries": float(tries)} | shares(seen, groups(rollout) / wanted)
@@ -99,7 +100,10 @@ class EvaluationStream:
 
     def __iter__(self) -> Iterator[RolloutBatch]:
         for ids in self.batches:
-            yield self.ask([self.problems[i] for i in ids], ids, self.count, self.decoding, draw="test")[0]
+            batch, *_ = self.ask([self.problems[i] for i in ids], ids, self.count, self.decoding, draw="test")
+            if ids is self.batches[-1]:
+                self.ask.sampler.join(self.decoding)
+            yield batch
 
 
 def groups(batch: RolloutBatch) -> int:

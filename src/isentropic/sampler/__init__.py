@@ -46,6 +46,16 @@ class Completion:
 class Sampler(ABC):
     """An engine with weights of its own, which start empty or as on disk and follow the policy through `load`."""
 
+    dtype: str  # float32 or bfloat16, in which it takes weights at the least cost
+
+    @property
+    def tells(self) -> bool:
+        """Whether every completion comes with its log-probs."""
+        return True
+
+    def check_ranks(self, ranks: int) -> None:
+        """Raises ValueError where so many ranks cannot share the sampler."""
+
     @abstractmethod
     def start(self) -> None:
         """Builds the engine. Called once, after the process group exists; leaves the caller's RNG state untouched."""
@@ -58,6 +68,9 @@ class Sampler(ABC):
 
         Child i of a prompt is drawn with seed + i, so callers space seeds by `count`.
         """
+
+    def join(self, decoding: Decoding) -> None:
+        """To be called when a rank has no more to ask for now: where ranks answer together, the others may have."""
 
     @abstractmethod
     def score(self, tokens: Sequence[int]) -> list[float] | None:

@@ -1,4 +1,4 @@
-"""vLLM inside the trainer's process, on CPU or CUDA, one engine per rank.
+"""vLLM inside the trainer's process, on CPU or CUDA, one engine per rank, or per team of ranks.
 
 An engine in this process takes the policy's tensors one by one, without a copy of the model between the two.
 In return it must leave the process as it found it: random state, thread count, process group.
@@ -15,10 +15,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.process import kept_group, prepare_environment, untouched_process
+from isentropic.sampler.drawing import Row, completions_of, draws
+from isentropic.sampler.engine import DTYPES, engine_settings
+from isentropic.sampler.process import kept_group, prepare_environment, untouched_process, without_search
 from isentropic.sampler.requests import check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.team import Team, check_team
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+EVERY = {"all": 1, "sample": 8, "none": 0}  # of so many prompts in turn, one has the log-probs of its completions told
 
 
 def available() -> bool:
@@ -43,11 +46,15 @@ class VllmSampler(Sampler):
     gpu_memory_utilization: float  # share of the card, weights included
     enforce_eager: bool
     sleep_level: int  # 0: never sleeps; 1: weights wait in host memory; 2: weights are dropped
+    tensor_parallel_size: int  # ranks that hold one engine together
+    logprobs: str  # of all completions, of a sample (those of one prompt in eight), or none
+    short_way: bool  # through the scheduler, for steps that only decode; false is the engine's own way for all
     engine: Any = field(init=False, default=None, repr=False)
     names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
     loaded: bool = field(init=False, default=False)  # False while the engine's weights are no model's
     asleep: set[str] = field(init=False, default_factory=set[str])
     owns_group: bool = field(init=False, default=False)  # the process group is the engine's, not the trainer's
+    team: Team | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -56,54 +63,60 @@ class VllmSampler(Sampler):
             raise ValueError(f"sampler.load_format={self.load_format} is not one of auto, dummy")
         if self.sleep_level not in (0, 1, 2):
             raise ValueError(f"sampler.sleep_level={self.sleep_level} is not 0, 1 or 2")
+        if self.logprobs not in EVERY:
+            raise ValueError(f"sampler.logprobs={self.logprobs} is not one of {', '.join(EVERY)}")
+        check_team(self.tensor_parallel_size, self.tensor_parallel_size)
+
+    def check_ranks(self, ranks: int) -> None:
+        check_team(self.tensor_parallel_size, ranks)
+
+    @property
+    def tells(self) -> bool:
+        return self.logprobs == "all"
 
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
         self.names = weight_names(self.path)
         self.owns_group = not dist.is_initialized()
+        self.check_ranks(1 if self.owns_group else dist.get_world_size())
+        self.team = Team(self.tensor_parallel_size) if self.tensor_parallel_size > 1 else None
         prepare_environment()
         with untouched_process(self.enforce_eager):
             from vllm import LLM
 
-            self.engine = LLM(self.path, **self.engine_settings())
-        self.loaded = self.load_format == "auto"
-
-    def engine_settings(self) -> dict[str, Any]:
-        from vllm.platforms import current_platform
-
-        settings: dict[str, Any] = {
-            "skip_tokenizer_init": True,
-            "generation_config": "vllm",  # no sampling defaults of the model's own
-            "dtype": self.dtype,
-            "load_format": self.load_format,
-            "logprobs_mode": "processed_logprobs",
-            "max_model_len": self.max_model_len,
-            "max_num_seqs": self.max_num_seqs,
-            "max_num_batched_tokens": self.max_num_batched_tokens,
-            "kv_cache_memory_bytes": None if self.kv_cache_gib is None else int(self.kv_cache_gib * 2**30),
-            "gpu_memory_utilization": self.gpu_memory_utilization,
-            "enforce_eager": self.enforce_eager,
-            "enable_sleep_mode": self.sleep_level > 0,
-            "use_tqdm_on_load": False,
-            "seed": 0,
-        }
-        if current_platform.is_cpu():
-            # a seeded request whose prompt is read in chunks crashes there: "CPU Generator does not use offset"
-            settings["enable_chunked_prefill"] = False
-            settings["max_num_batched_tokens"] = max(self.max_num_batched_tokens, self.max_model_len)
-            settings["enable_sleep_mode"] = False
+            settings = engine_settings(self)
+            self.engine = LLM(self.path, **settings)
+        if not settings["enable_sleep_mode"]:
             self.sleep_level = 0
-        if dist.is_initialized() and dist.get_world_size() > 1:
-            settings["distributed_executor_backend"] = "external_launcher"
-        return settings
+        self.loaded = self.load_format == "auto"
 
     def sample(
         self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
     ) -> list[list[Completion]]:
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
+        every = EVERY[self.logprobs]
+        rows = [
+            Row(list(prompt), seed + child, bool(every) and place % every == 0)
+            for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
+            for child in range(count)
+        ]
+        rows, own = self.team.together(rows) if self.team else (rows, slice(None))
+        completions = self.complete(rows, decoding)[own]
+        return [completions[first : first + count] for first in range(0, len(completions), count)]
+
+    def join(self, decoding: Decoding) -> None:
+        while self.team and (rows := self.team.together(None)[0]):
+            self.complete(rows, decoding)
+
+    def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
         ends = end_tokens(self.path, decoding.stop)
-        answers = self.generate(prompts, [draws(decoding, count, seed, ends) for seed in seeds])
-        return [[completion_of(output) for output in answer.outputs] for answer in answers]
+        outputs = self.generate([row.prompt for row in rows], [draws(decoding, *one, ends) for one in enumerate(rows)])
+        written = self.scheduler.take() if self.short_way else {}
+        return completions_of(outputs, written)
+
+    @property
+    def scheduler(self) -> Any:
+        return self.engine.llm_engine.engine_core.engine_core.scheduler
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         from vllm import SamplingParams
@@ -119,7 +132,7 @@ class VllmSampler(Sampler):
         self.rouse("kv_cache")
         if not self.loaded:
             raise RuntimeError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
-        with untouched_process(self.enforce_eager):
+        with untouched_process(self.enforce_eager), without_search():
             return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
@@ -173,28 +186,3 @@ class VllmSampler(Sampler):
         with nullcontext() if self.owns_group else kept_group():
             self.engine.llm_engine.engine_core.shutdown()
         self.engine = None
-
-
-def draws(decoding: Decoding, count: int, seed: int, ends: list[int]) -> Any:
-    from vllm import SamplingParams
-
-    return SamplingParams(
-        n=count,
-        temperature=decoding.temperature,
-        top_p=decoding.top_p,
-        top_k=decoding.top_k,
-        min_p=decoding.min_p,
-        max_tokens=decoding.max_tokens,
-        stop_token_ids=ends,
-        seed=seed,
-        logprobs=0,  # that of the drawn token
-        detokenize=False,
-    )
-
-
-def completion_of(output: Any) -> Completion:
-    if output.finish_reason not in ("stop", "length"):
-        raise RuntimeError(f"the engine ended a completion by {output.finish_reason!r}, not by stop or length")
-    tokens = list(output.token_ids)
-    logp = [row[token].logprob for row, token in zip(output.logprobs, tokens, strict=True)]
-    return Completion(tokens, logp, output.finish_reason)

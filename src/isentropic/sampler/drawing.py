@@ -1,0 +1,74 @@
+"""A request as vLLM takes it, and its answer as we do."""
+
+# pyright: basic
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from isentropic.sampler import Completion, Decoding
+
+ROW = "isentropic_row"  # numbers a request among those that are drawn together
+
+
+class Row(NamedTuple):
+    """One completion to be drawn."""
+
+    prompt: list[int]
+    seed: int
+    says: bool  # whether its log-probs are asked for
+
+
+@dataclass(slots=True)
+class Note:
+    """What a scheduler notes of one sequence while it is decoded."""
+
+    number: int
+    ends: frozenset[int]  # tokens that may end it
+    last: int  # its length, prompt included, when it ends for good
+    logp: list[float] | None
+
+
+@dataclass(slots=True)
+class Written:
+    """What it came to."""
+
+    tokens: list[int]
+    logp: list[float] | None
+    finish: str
+
+
+def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    return SamplingParams(
+        temperature=decoding.temperature,
+        top_p=decoding.top_p,
+        top_k=decoding.top_k,
+        min_p=decoding.min_p,
+        max_tokens=decoding.max_tokens,
+        stop_token_ids=ends,
+        seed=row.seed,
+        logprobs=0 if row.says else None,  # 0: that of the drawn token
+        detokenize=False,
+        output_kind=RequestOutputKind.FINAL_ONLY,
+        extra_args={ROW: number},
+    )
+
+
+def completion_of(output: Any, written: Written | None) -> Completion:
+    """Of what the engine returned, or of what its scheduler wrote down where it did not pass that on."""
+    finish = written.finish if written else output.finish_reason
+    if finish not in ("stop", "length"):
+        raise RuntimeError(f"the engine ended a completion by {finish!r}, not by stop or length")
+    if written:
+        return Completion(written.tokens, written.logp, finish)
+    tokens = list(output.token_ids)
+    rows = output.logprobs
+    logp = [row[token].logprob for row, token in zip(rows, tokens, strict=True)] if rows is not None else None
+    return Completion(tokens, logp, finish)
+
+
+def completions_of(outputs: list[Any], written: Mapping[int, Written]) -> list[Completion]:
+    return [completion_of(output.outputs[0], written.get(number)) for number, output in enumerate(outputs)]
