@@ -52,8 +52,8 @@ class Checkpoint(callbacks.Checkpoint):
         """Raises ValueError where no rank has a shard of its own to write."""
         if self.sharded and not isinstance(trainer.strategy, ModelParallelStrategy):
             raise ValueError(
-                "callbacks.checkpoint.sharded=true is for trainer=fsdp, under which each rank has a part of the "
-                "policy; leave it false"
+                "callbacks.checkpoint.sharded=true is for trainer=fsdp, where each rank has a part of the policy; "
+                "leave it false"
             )
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

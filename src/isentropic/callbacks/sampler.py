@@ -33,7 +33,9 @@ class SamplerCallback(Callback):
         self.sync(trainer, pl_module, moved=False)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        start = perf_counter()
         sampler(trainer).sleep()
+        pl_module.log("throughput/sleep_seconds", perf_counter() - start)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int

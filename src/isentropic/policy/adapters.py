@@ -57,7 +57,7 @@ class LowRank:
         )
 
     def state(self, base: str) -> dict[str, Any]:
-        """What a checkpoint of adapters is checked by: settings, and the weights of the model `base`."""
+        """What a checkpoint of adapters is checked by, and goes on from: settings, and the base in folder `base`."""
         settings = {"rank": self.rank, "alpha": self.alpha, "targets": sorted(self.targets)}
         return settings | {"base_dtype": self.base_dtype, "path": base, "base": fingerprint(base)}
 

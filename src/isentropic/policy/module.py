@@ -17,6 +17,7 @@ from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.adapters import LowRank
 from isentropic.policy.batches import MicroBatch, blank, join, lay, micro_batches
+from isentropic.policy.clock import Clock, timed
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.record import Record, Seen
@@ -60,7 +61,7 @@ class PolicyModule(LightningModule):
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
-        self.record = Record()
+        self.record, self.clock = Record(), Clock()
         self.seen: Seen | None = None
 
     def configure_model(self) -> None:
@@ -103,6 +104,7 @@ class PolicyModule(LightningModule):
         self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
         self.log("step", float(self.rollouts))
 
+    @timed("read")
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update; NaN where the update will see that by itself."""
         unknown = torch.full_like(rollouts.sampler_logp, torch.nan)
@@ -136,6 +138,7 @@ class PolicyModule(LightningModule):
         )  # fmt: skip
         return update(batch, advantages, now, drive, self.micro_batches(batch))
 
+    @timed("optimizer")
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
         optimizer = cast(LightningOptimizer, self.optimizers())
