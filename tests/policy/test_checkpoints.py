@@ -53,6 +53,11 @@ def test_no_code_of_a_foreign_folder_is_run(sharded, tiny_model, tmp_path, monke
     bomb, whole = pickle.dumps(Bomb()), (sharded / ".metadata").read_bytes()
     (sharded / ".metadata").write_bytes(bomb)
     refused(sharded, tiny_model, "its index asks for .*open")
+    inner = b"ctorch.distributed.checkpoint.metadata\nos.remove\n(S'kept'\ntR."  # what a module that is allowed imports
+    (tmp_path / "kept").touch()
+    (sharded / ".metadata").write_bytes(inner)
+    refused(sharded, tiny_model, "its index asks for .*os.remove")
+    assert (tmp_path / "kept").exists()
     (sharded / ".metadata").write_bytes(whole)
     shutil.rmtree(sharded)
     save({"optimizer_0": Bomb(), "state_dict": {}}, checkpoint_id=sharded, no_dist=True)
