@@ -223,8 +223,8 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(command
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
     steps = {**rows(first), **rows(two), **rows(one)}
-    assert_same(leaves(steps), leaves(rows(alone)), 1e-5)
-    assert_same(learnt(one), learnt(alone), 1e-5)
+    assert_same(leaves(steps), leaves(rows(alone)), 1e-4)
+    assert_same(learnt(one), learnt(alone), 1e-4)
     assert all(".lora_" in name for name in last(one)["state_dict"])
 
 
@@ -238,6 +238,16 @@ def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without
     assert result.returncode == 0, result.stderr
     assert_same(leaves(rows(tmp_path / "run")), leaves(rows(alone)), 1e-5)
     assert_same(learnt(tmp_path / "run"), learnt(alone), 1e-5)
+
+
+def test_an_engine_gets_weights_with_adapters_merged_in(command, tmp_path):
+    adapted = ["policy/adapter=lora", "policy.adapter.rank=4", "policy.optimization.lr=0.03"]
+    result = command("train", *adapted, "evaluation=[]", f"hydra.run.dir={tmp_path}/run")
+    assert result.returncode == 0, result.stderr
+    steps = rows(tmp_path / "run")
+    for row in steps.values():
+        assert max(row["sampler/logp_gap"], row["sampler/canary_gap"]) < 1e-4
+    assert abs(steps[2]["entropy/measured_change"]) > 1e-3, "nothing was learnt"
 
 
 def test_two_ranks_with_an_engine_each_learn_what_one_learns(command, quickstart, tmp_path):

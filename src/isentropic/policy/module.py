@@ -73,7 +73,7 @@ class PolicyModule(LightningModule):
             if mesh is None:
                 self.trainer.strategy.checkpoint_io = Files(optimizer=self.trainer.state.fn == TrainerFn.FITTING)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
-                self.reference = Reference(self.frozen, mesh)
+                self.reference = Reference(self.frozen, mesh, self.policy)
 
     def configure_optimizers(self) -> Any:
         optimizer, warmup = self.optimization.build(self.policy.parameters())
