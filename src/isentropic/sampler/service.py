@@ -15,8 +15,13 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
-# ends with its parent, even where that is killed
-FOLLOW = "import ctypes,os,signal,sys; ctypes.CDLL(None).prctl(1,signal.SIGTERM); os.execv(sys.argv[1],sys.argv[1:])"
+# becomes the server, which then ends with its parent, even where that is killed
+FOLLOW = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 
 
@@ -110,7 +115,7 @@ def serve(arguments: Sequence[str], devices: str | None, patience: float, log: P
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-c", FOLLOW, *command, "--host", "127.0.0.1", "--port", str(port)],
+            [sys.executable, "-c", FOLLOW, str(os.getpid()), *command, "--host", "127.0.0.1", "--port", str(port)],
             env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     return Service(f"http://127.0.0.1:{port}", patience, process, log)
