@@ -127,6 +127,7 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
     return PolicyModule(
         algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False, "none", False),
         reference, optimization, size=size, temperature=temperature, reread=True, one_forward=True, seed=0,
+        adapter=None,
     )  # fmt: skip
 
 

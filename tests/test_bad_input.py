@@ -34,7 +34,7 @@ def refusal(*overrides: str) -> str:
 @pytest.mark.parametrize(
     "override, sentence",
     [
-        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, countdown, gsm8k, math or "),
+        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, countdown, gsm8k, math, noise or "),
         ("sampler=vlm", "sampler=vlm does not exist: sampler can be scripted, transformers or vllm"),
         ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
         ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),

@@ -18,7 +18,9 @@ def options(*groups: str) -> list[str]:
     """Of these groups, else of all that training has."""
     files = [f.relative_to(CONFIGS).with_suffix("") for f in sorted(CONFIGS.rglob("*.yaml"))]
     parents = [(f.parent.as_posix(), f.name) for f in files if f.parts[0] not in ("hydra", "local")]
-    chosen = [(group, name) for group, name in parents if group != "." and not group.startswith("experiment/")]
+    chosen = [
+        (group, name) for group, name in parents if group != "." and not group.startswith(("experiment/", "benchmark/"))
+    ]
     chosen = [(group, name) for group, name in chosen if (group in groups if groups else group not in PLAN)]
     within = {"task/set": "task/set@task.test"}
     return [f"{within.get(group, group)}={f'[{name}]' if group in LISTS else name}" for group, name in chosen]
@@ -33,6 +35,13 @@ def test_every_option_of_training_fits(option: str):
 @pytest.mark.parametrize("option", options(*PLAN))
 def test_every_option_of_a_plan_fits(option: str):
     check_jobs(loader_of(CONFIGS), "plan", [option], sweep=False)
+
+
+@pytest.mark.parametrize(
+    "option", ["", "sampler=transformers", "trainer=fsdp", "algorithm=stare", "benchmark.model=7b"]
+)
+def test_every_kind_of_benchmark_fits(option: str):
+    check_jobs(loader_of(CONFIGS), "benchmark", [option] if option else [], sweep=False)
 
 
 def test_evaluation_fits():

@@ -185,22 +185,49 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
 
 SPREAD = [*METHOD, "rollout/curation=[overlong]", "rollout.steps=3"]  # ranks that drop groups go on alone
 SPREAD += ["policy.optimization.micro_batch=4"]
+ON_RANKS = ["trainer=fsdp", "trainer.accelerator=cpu"]
 
 
 def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(command, inside, tmp_path):
     alone = inside(train, *SPREAD)
     first = inside(train, *SPREAD, "rollout.steps=1")
-    sharded = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "rollout.steps=2"]
+    sharded = ["sampler=transformers", *ON_RANKS, "rollout.steps=2", "callbacks.checkpoint.sharded=true"]
     sharded += ["policy.optimization.sharded_gradients=true"]
+    sharded += ["policy.model.packing=true", "policy.model.activation_checkpointing=selective"]
+    sharded += ["policy.optimization.micro_batch=null", "policy.optimization.micro_tokens=128"]
     result = command(
         "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
     )
     assert result.returncode == 0, result.stderr
-    rest = inside(train, *SPREAD, f"ckpt_path={tmp_path}/run/checkpoints/last.ckpt")
+    folder = tmp_path / "run" / "checkpoints"
+    assert {path.name for path in folder.iterdir()} == {"last.ckpt", "rollout_2"}
+    assert len(list((folder / "last.ckpt").glob("*.distcp"))) == 2, "not a file of each rank"
+    rest = inside(train, *SPREAD, f"ckpt_path={folder}/last.ckpt")
     steps = {**rows(first), **rows(tmp_path / "run"), **rows(rest)}
     assert_same(leaves(steps), leaves(rows(alone)), 1e-5)
     assert_same(learnt(rest), learnt(alone), 1e-5)
     assert result.stdout.count("run folder") == 1
+
+
+def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(command, inside, tmp_path):
+    adapted = [*SPREAD, "policy/adapter=lora", "policy.adapter.rank=4"]
+    alone = inside(train, *adapted)
+    first = inside(train, *adapted, "rollout.steps=1")
+    two, one = tmp_path / "two", tmp_path / "one"
+    ranks = [*adapted, "sampler=transformers", *ON_RANKS]
+    for steps, start, folder, more in (
+        (2, first, two, ["callbacks.checkpoint.sharded=true"]),
+        (3, two, one, ["trainer.devices=1"]),
+    ):
+        result = command(
+            "train", *ranks, *more, f"rollout.steps={steps}", f"ckpt_path={start}/checkpoints/last.ckpt",
+            f"hydra.run.dir={folder}",
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+    steps = {**rows(first), **rows(two), **rows(one)}
+    assert_same(leaves(steps), leaves(rows(alone)), 1e-5)
+    assert_same(learnt(one), learnt(alone), 1e-5)
+    assert all(".lora_" in name for name in last(one)["state_dict"])
 
 
 def test_two_ranks_with_an_engine_each_learn_what_one_learns(command, quickstart, tmp_path):

@@ -32,6 +32,16 @@ def product(*factors: int) -> int:
     return math.prod(factors)
 
 
+def total(*parts: int) -> int:
+    return sum(parts)
+
+
+def quotient(whole: int, parts: int) -> int:
+    if parts < 1 or whole % parts:
+        raise ValueError(f"{whole} cannot be divided into {parts} equal parts")
+    return whole // parts
+
+
 def share(part: float, whole: int) -> int:
     return max(1, round(part * whole))
 
@@ -41,6 +51,8 @@ def unset(variable: str) -> bool:
 
 
 OmegaConf.register_new_resolver("product", product, replace=True)
+OmegaConf.register_new_resolver("total", total, replace=True)
+OmegaConf.register_new_resolver("quotient", quotient, replace=True)
 OmegaConf.register_new_resolver("share", share, replace=True)
 OmegaConf.register_new_resolver("unset", unset, replace=True)
 

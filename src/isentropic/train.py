@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -48,7 +48,7 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     seed_everything(cfg.seed, verbose=False)
     with bad_input("ckpt_path"):
         if cfg.ckpt_path:
-            check(cfg.ckpt_path, cfg.policy.model.path)
+            check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
     fall_back(cfg)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
@@ -62,6 +62,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
+    from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.logger.aliases import check as check_alias
     from isentropic.policy.compatibility import check_parts, check_sampler
     from isentropic.sampler.requests import check_model
@@ -78,6 +79,9 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     with bad_input():
         check_alias(alias, loggers)
+        for callback in callbacks:
+            if isinstance(callback, Checkpoint):
+                callback.check(trainer)
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
@@ -117,13 +121,17 @@ def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
 
     if cfg.ckpt_path:
         with bad_input("ckpt_path"):
-            state = check(cfg.ckpt_path, cfg.policy.model.path)
+            state = check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
             control.load_state_dict(state["control"])
             if state["rollouts"] >= cfg.rollout.steps + own:
                 raise ValueError(
                     f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
                     f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"
                 )
+
+
+def adapter_of(cfg: DictConfig) -> dict[str, Any] | None:
+    return plain(cfg, "policy.adapter")
 
 
 def describe(cfg: DictConfig, trainer: "Trainer") -> None:

@@ -22,7 +22,13 @@ def ending(run, tiny, tmp_path):
         with (tmp_path / "stderr").open("w") as sys.stderr:
             try:
                 module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
-                run([*further, Checkpoint(every=3)], steps=9, module=module, enable_checkpointing=True, **settings)
+                run(
+                    [*further, Checkpoint(every=3, sharded=False)],
+                    steps=9,
+                    module=module,
+                    enable_checkpointing=True,
+                    **settings,
+                )
             except Exception as error:
                 print(*traceback.format_exception_only(error), file=sys.stderr)
                 sys.exit(1)
@@ -51,17 +57,17 @@ def test_rollouts_are_counted_not_optimizer_steps(run, tiny, tmp_path):
         path = tmp_path / "checkpoints" / "last.ckpt"
         states.append(last(tmp_path)["rollouts"] if path.exists() else None)
 
-    run([Checkpoint(every=2)], steps=5, module=tiny(during=look), enable_checkpointing=True)
+    run([Checkpoint(every=2, sharded=False)], steps=5, module=tiny(during=look), enable_checkpointing=True)
     assert states == [None] * 4 + [2] * 4 + [4] * 2
     assert last(tmp_path)["rollouts"] == 5
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["last.ckpt"]
 
 
 def test_a_resumed_run_equals_one_that_never_stopped(run, tmp_path):
-    whole = run([Checkpoint(every=100)], steps=5, enable_checkpointing=True)
-    run([Checkpoint(every=100)], steps=3, enable_checkpointing=True)
+    whole = run([Checkpoint(every=100, sharded=False)], steps=5, enable_checkpointing=True)
+    run([Checkpoint(every=100, sharded=False)], steps=3, enable_checkpointing=True)
     path = tmp_path / "checkpoints" / "last.ckpt"
-    rest = run([Checkpoint(every=100)], steps=5, enable_checkpointing=True, ckpt_path=path)
+    rest = run([Checkpoint(every=100, sharded=False)], steps=5, enable_checkpointing=True, ckpt_path=path)
     assert rest.groups == whole.groups[3:] and rest.rollouts == 5
     assert torch.equal(rest.weight, whole.weight)
 
@@ -142,4 +148,4 @@ def test_a_folder_takes_the_place_of_a_folder(tmp_path):
 
 def test_an_interval_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1 rollout"):
-        Checkpoint(0)
+        Checkpoint(0, sharded=False)

@@ -17,13 +17,14 @@ class Clock:
 
 
 class Phases(Callback):
-    """Sampling takes 3 s, the update 2 s, the sync 1 s, an evaluation 50 s."""
+    """Sampling takes 3 s, the sampler's going to sleep 1 s, the update 2 s, the sync 1 s, an evaluation 50 s."""
 
     def __init__(self, clock):
         self.clock = clock
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-        self.clock.now += 3
+        self.clock.now += 3 + 1
+        pl_module.log("throughput/sleep_seconds", 1.0)
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self.clock.now += 2 + 1
@@ -41,9 +42,11 @@ def test_each_phase_is_timed_and_evaluation_is_none_of_them(run, tmp_path, monke
         rows = [row for row in csv.DictReader(file) if row["throughput/step_seconds"]]
     assert [int(row["step"]) for row in rows] == [1, 2, 3]
     for row in rows:
-        seconds = {name: float(row[f"throughput/{name}_seconds"]) for name in ("sample", "update", "sync", "step")}
-        assert seconds == {"sample": 3, "update": 2, "sync": 1, "step": 6}
-        assert float(row["throughput/tokens_per_second"]) == pytest.approx(8 / 6)
+        seconds = {
+            name: float(row[f"throughput/{name}_seconds"]) for name in ("sample", "sleep", "update", "sync", "step")
+        }
+        assert seconds == {"sample": 3, "sleep": 1, "update": 2, "sync": 1, "step": 7}
+        assert float(row["throughput/tokens_per_second"]) == pytest.approx(8 / 7)
 
 
 def test_what_was_spent_adds_up_over_the_parts_of_a_resumed_run(run, tmp_path, monkeypatch):
@@ -61,4 +64,14 @@ def test_what_was_spent_adds_up_over_the_parts_of_a_resumed_run(run, tmp_path, m
     ]
     assert [int(row["step"]) for row in rows] == [1, 2, 3, 4, 5]
     assert [float(row["throughput/tokens"]) for row in rows] == [10, 20, 30, 40, 50]
-    assert [float(row["throughput/seconds"]) for row in rows] == [6, 12, 18, 24, 30]
+    assert [float(row["throughput/seconds"]) for row in rows] == [7, 14, 21, 28, 35]
+
+
+def test_the_parts_of_the_update_are_told_by_the_policy(parts, tmp_path):
+    sampler, module = parts.scripted(parts.some_right), parts.learner(mini_batch=8)
+    data = parts.rollouts(sampler, steps=2)
+    parts.trainer(tmp_path, [Throughput()]).fit(module, data)
+    rows = list(csv.DictReader((tmp_path / "metrics.csv").open()))
+    for row in rows:
+        read, optimizer, update = (float(row[f"throughput/{n}_seconds"]) for n in ("read", "optimizer", "update"))
+        assert 0 < read < update and 0 < optimizer < update - read

@@ -84,7 +84,7 @@ def policy(tiny_model):
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
             reference, optimization,
-            size=8, temperature=temperature, reread=True, one_forward=True, seed=0,
+            size=8, temperature=temperature, reread=True, one_forward=True, seed=0, adapter=None,
         )  # fmt: skip
         return module
 

@@ -10,12 +10,16 @@ from typing import Any
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch import callbacks
+from lightning.pytorch.strategies import ModelParallelStrategy
+from torch.distributed.checkpoint.api import CheckpointException
 
 from isentropic.tensors import largest, rank
 
 STOP = signal.SIGINT, signal.SIGTERM
 # What clusters send before a time limit, some of them to every process and more than once; Windows has none of these.
 LIMIT = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+
+FOLDER = "rollout_"  # of a sharded one, beside the link to it
 
 
 class Checkpoint(callbacks.Checkpoint):
@@ -24,13 +28,15 @@ class Checkpoint(callbacks.Checkpoint):
     Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
     end on all ranks, saves and leaves; the second leaves at once. SIGUSR1 or SIGUSR2, a cluster's warning that time is
     short, does as the first, however often it comes. Raises OSError where the disk does not take it.
+
+    A sharded one is a folder, to which `last.ckpt` is a link: a link is changed in one step, a folder is not.
     """
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, sharded: bool) -> None:
         """`every` in rollouts. Raises ValueError below 1."""
         if every < 1:
             raise ValueError(f"checkpoint.every={every} must be at least 1 rollout")
-        self.every = every
+        self.every, self.sharded = every, sharded
         self.saved = 0  # rollouts in the last good checkpoint
         self.asked: int | None = None  # the signal to stop by
         self.again = False  # whether the next CTRL-C or SIGTERM leaves at once
@@ -41,6 +47,14 @@ class Checkpoint(callbacks.Checkpoint):
         self.asked, self.again = None, False
         if stage == "fit":
             self.listen(*LIMIT)
+
+    def check(self, trainer: Trainer) -> None:
+        """Raises ValueError where no rank has a shard of its own to write."""
+        if self.sharded and not isinstance(trainer.strategy, ModelParallelStrategy):
+            raise ValueError(
+                "callbacks.checkpoint.sharded=true is for trainer=fsdp, where each rank has a part of the policy; "
+                "leave it false"
+            )
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.saved = rollouts(pl_module)
@@ -102,18 +116,27 @@ class Checkpoint(callbacks.Checkpoint):
             if trainer.is_global_zero:
                 folder.mkdir(parents=True, exist_ok=True)
                 remove(unfinished)
+            trainer.strategy.barrier()
             trainer.save_checkpoint(unfinished)
             if trainer.is_global_zero:
-                replace(unfinished, path)
-        except (OSError, RuntimeError) as error:
-            remove(unfinished)
+                replace(unfinished, path, rollouts(pl_module))
+        except (OSError, RuntimeError, CheckpointException) as error:
+            if trainer.is_global_zero:
+                remove(unfinished)
             kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
             raise OSError(
-                f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({error}); {kept}; free"
+                f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({reason(error)}); {kept}; free"
                 f" some space in {folder} and resume"
             ) from error
         trainer.strategy.barrier()
         self.saved = rollouts(pl_module)
+
+
+def reason(error: BaseException) -> str:
+    """Of several ranks that failed, what the first says."""
+    if isinstance(error, CheckpointException):
+        error = next(iter(error.failures.values()))[0]
+    return " ".join(str(error).split())
 
 
 def why(number: int) -> str:
@@ -133,20 +156,30 @@ def leave(number: int) -> None:
     raise SystemExit(128 + number)
 
 
-def replace(new: Path, old: Path) -> None:
-    """Folders, as sharded checkpoints are, cannot be renamed onto one another."""
-    if old.is_dir():
-        aside = old.with_suffix(".old")
-        remove(aside)
-        os.replace(old, aside)
-        os.replace(new, old)
-        remove(aside)
+def replace(new: Path, path: Path, count: int) -> None:
+    """At no time is there neither the old nor the new at `path`, and the old goes last. `count` rollouts are in it."""
+    if path.is_dir() and not path.is_symlink():  # a folder that was copied here
+        os.replace(path, path.with_name(f"{FOLDER}copied"))
+    if not new.is_dir():
+        kept = path
+        os.replace(new, path)
     else:
-        os.replace(new, old)
+        kept = path.with_name(f"{FOLDER}{count}")
+        if path.is_symlink() and path.resolve() == kept.resolve():
+            kept = path.with_name(f"{FOLDER}{count}_again")
+        remove(kept)
+        os.replace(new, kept)
+        link = path.with_name("last.ckpt.link")
+        remove(link)
+        link.symlink_to(kept.name)
+        os.replace(link, path)
+    for other in path.parent.glob(f"{FOLDER}*"):
+        if other != kept:
+            remove(other)
 
 
 def remove(path: Path) -> None:
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

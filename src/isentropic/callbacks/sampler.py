@@ -33,7 +33,9 @@ class SamplerCallback(Callback):
         self.sync(trainer, pl_module, moved=False)
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        start = perf_counter()
         sampler(trainer).sleep()
+        pl_module.log("throughput/sleep_seconds", perf_counter() - start)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -54,7 +56,7 @@ class SamplerCallback(Callback):
         """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
         engine, policy = sampler(trainer), policy_of(module)
         engine.wake()
-        engine.load(policy.weights())
+        engine.load(policy.weights(engine.dtype))
         self.canary = self.canary or canary(trainer.datamodule, self.canary_tokens)  # pyright: ignore
         theirs, ours = engine.score(self.canary), policy.score(self.canary)
         if theirs is None:

@@ -6,18 +6,21 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-SYNC = "throughput/sync_seconds"  # logged by whoever brings the weights to the sampler
+from isentropic.policy.module import PolicyModule
+
+SYNC, SLEEP = "throughput/sync_seconds", "throughput/sleep_seconds"  # logged by whoever does so to the sampler
 
 
 class Throughput(Callback):
-    """A step is sampling, update, sync. Evaluation is none of them.
+    """A step is sampling, sleep, update, sync. Evaluation is none of them.
 
-    Listed after the callback that syncs: what that one logs is taken out of the update.
+    Listed after the callback of the sampler: what that one logs is taken out of sampling and update. The policy's own
+    clock tells what of the update is reading the rollout and what its optimizer takes.
     """
 
     def __init__(self) -> None:
         self.step_began = self.update_began = self.evaluation_began = time.monotonic()
-        self.sampling = 0.0
+        self.sampling = self.sleep = 0.0
         self.spent = {"tokens": 0.0, "seconds": 0.0}  # since the first rollout, over all parts of a resumed run
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -29,6 +32,7 @@ class Throughput(Callback):
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         self.update_began = time.monotonic()
         self.sampling = self.update_began - self.step_began
+        self.sleep = float(trainer.callback_metrics.get(SLEEP, 0.0))
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -40,11 +44,14 @@ class Throughput(Callback):
         seconds = self.sampling + now - self.update_began
         pl_module.log_dict(
             {
-                "throughput/sample_seconds": self.sampling,
+                "throughput/sample_seconds": self.sampling - self.sleep,
                 "throughput/update_seconds": now - self.update_began - sync,
                 "throughput/step_seconds": seconds,
             }
         )
+        if isinstance(pl_module, PolicyModule):
+            parts = pl_module.clock.seconds()
+            pl_module.log_dict({f"throughput/{name}_seconds": value for name, value in parts.items()})
         self.spent["tokens"] += trainer.datamodule.report["rollout/tokens"]  # pyright: ignore[reportAttributeAccessIssue]
         self.spent["seconds"] += seconds
         pl_module.log_dict({f"throughput/{name}": value for name, value in self.spent.items()})

@@ -1,5 +1,7 @@
 """Is this checkpoint one that the policy can go on from?"""
 
+import hashlib
+import os
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -7,6 +9,10 @@ from typing import Any
 import torch
 from transformers import AutoConfig, PretrainedConfig
 
+from isentropic.policy.loading import files
+from isentropic.policy.shards import head_of
+
+SAMPLE = 2**16  # bytes
 SHAPE = (
     "model_type",
     "vocab_size",
@@ -25,25 +31,70 @@ def shape(config: PretrainedConfig) -> dict[str, int | str | None]:
     return {key: getattr(config, key, None) for key in SHAPE}
 
 
-def check(checkpoint: str, model: str) -> dict[str, Any]:
-    """What the policy saved beside its weights.
+def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
+    """The content of a checkpoint of one file, or of a sharded one without its tensors.
 
-    Raises ValueError where the file is missing, unreadable, or of another model than the folder or hub name `model`.
+    Raises ValueError where it is missing, unreadable, or not ours; `called` is what the user named it by.
     """
     path = Path(checkpoint)
     if not path.exists():
         near = sorted(str(p) for p in path.parent.glob("*.ckpt"))
         there = f"; there are {', '.join(near)}" if near else "; its folder has no checkpoint"
-        raise ValueError(f"ckpt_path={checkpoint} does not exist{there}")
+        raise ValueError(f"{called}={checkpoint} does not exist{there}")
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        content = head_of(path) if path.is_dir() else torch.load(path, "cpu", weights_only=True, mmap=True)
     except (RuntimeError, EOFError, UnpicklingError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"ckpt_path={checkpoint} cannot be read and may be cut off: {reason}") from error
+        raise ValueError(f"{called}={checkpoint} cannot be read and may be cut off: {reason}") from error
     if not isinstance(content, dict) or "isentropic" not in content:
-        raise ValueError(f"ckpt_path={checkpoint} was not written by isentropic.train")
-    theirs, ours = content["isentropic"]["model"], shape(AutoConfig.from_pretrained(model))
+        raise ValueError(f"{called}={checkpoint} was not written by isentropic.train")
+    return content
+
+
+def check(checkpoint: str, model: str, adapter: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What the policy saved beside its weights.
+
+    Raises ValueError as `read` does, for another model than the folder or hub name `model`, and for adapters of other
+    settings than `adapter`, or of another base.
+    """
+    state = read(checkpoint)["isentropic"]
+    theirs, ours = state["model"], shape(AutoConfig.from_pretrained(model))
     if theirs != ours:
         difference = ", ".join(f"{k} {theirs[k]} instead of {ours[k]}" for k in SHAPE if theirs[k] != ours[k])
         raise ValueError(f"ckpt_path={checkpoint} is of another model than policy.model.path={model}: {difference}")
-    return content["isentropic"]
+    check_adapter(f"ckpt_path={checkpoint}", state.get("adapter"), model, adapter)
+    return state
+
+
+def check_adapter(checkpoint: str, saved: dict[str, Any] | None, model: str, asked: dict[str, Any] | None) -> None:
+    """Raises ValueError where what learns is not what was saved, or beside other weights than it learnt beside."""
+    if saved is None or asked is None:
+        if saved is not asked:
+            holds, wanted = ("adapters alone", "lora") if saved else ("whole weights", "null")
+            raise ValueError(f"{checkpoint} holds {holds}; take policy/adapter={wanted} for it")
+        return
+    theirs, ours = ({key: place[key] for key in ("rank", "alpha", "targets")} for place in (saved, asked))
+    ours["targets"] = sorted(ours["targets"])
+    if theirs != ours:
+        difference = ", ".join(
+            f"{key} {theirs[key]} instead of {ours[key]}" for key in theirs if theirs[key] != ours[key]
+        )
+        raise ValueError(f"{checkpoint} is of an adapter of other settings than policy.adapter: {difference}")
+    if saved["base"] != fingerprint(model):
+        raise ValueError(
+            f"{checkpoint} holds adapters of {saved['path']}, and the weights in policy.model.path={model} are others; "
+            "adapters are worth nothing beside other weights than their own"
+        )
+
+
+def fingerprint(path: str) -> str:
+    """Tells the weights of one model folder from those of another, by names, sizes and samples of its files."""
+    digest = hashlib.sha256()
+    for name in files(path):
+        with open(name, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            digest.update(f"{Path(name).name} {size}".encode())
+            for part in range(64):
+                file.seek(part * max(size - SAMPLE, 0) // 63)
+                digest.update(file.read(SAMPLE))
+    return digest.hexdigest()

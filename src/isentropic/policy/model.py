@@ -10,10 +10,11 @@ import torch
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from torch.distributed.fsdp import FSDPModule
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
+from isentropic.policy import adapters, loading, sharding
+from isentropic.policy.adapters import LowRank
 from isentropic.policy.attention import NAME, unpackable
 from isentropic.policy.batches import Line, MicroBatch
 from isentropic.policy.checkpoints import shape
@@ -51,22 +52,36 @@ class ModelSettings:
 
 
 class LanguageModel(nn.Module):
-    """Backward passes of a forward belong into one `computing()` with it."""
+    """Backward passes of a forward belong into one `computing()` with it.
 
-    def __init__(self, settings: ModelSettings) -> None:
+    With a mesh it is sharded over it by FSDP2, and each rank reads its own part of the folder alone.
+    """
+
+    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None = None, adapter: LowRank | None = None) -> None:
         super().__init__()
-        self.settings = settings
+        self.settings, self.adapter = settings, adapter
         config = AutoConfig.from_pretrained(settings.path)
         for key in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
             if getattr(config, key, None) not in (None, 1.0):
                 raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
         forbid_dropout(config)
-        lm: PreTrainedModel = AutoModelForCausalLM.from_pretrained(settings.path, config=config, dtype=torch.float32)
-        self.lm = lm
+        dtype = torch.float32 if adapter is None else adapters.DTYPES[adapter.base_dtype]
+        bare = None if mesh is None else loading.skeleton(settings.path, config, dtype)
+        self.lm: PreTrainedModel = bare or loading.whole(settings.path, config, dtype)
+        if adapter is not None:
+            adapter.inject(self.lm, settings.path)
         self.packed = settings.packing and self.pack()
         if settings.activation_checkpointing != "none" or settings.compile:
             arrange(self.layers, settings.activation_checkpointing, settings.compile)
         self.lm.train()
+        if mesh is not None:
+            self.shard(mesh)
+        if mesh is not None and bare is not None:
+            loading.materialize(self, sharding.device_of(mesh))
+            loading.fill(self.lm, settings.path)
+        if adapter is not None:
+            adapter.begin(self.lm)
+            adapters.keep_adapters_alone(self)
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -133,21 +148,19 @@ class LanguageModel(nn.Module):
         return whole
 
     def shard(self, mesh: DeviceMesh) -> None:
-        """FSDP2: each decoder layer, then what is left, in which a tied head and its embedding stay one parameter."""
-        precision = MixedPrecisionPolicy(
-            param_dtype=DTYPES[self.settings.compute_dtype], reduce_dtype=torch.float32, cast_forward_inputs=False
-        )
-        for layer in self.layers:
-            fully_shard(layer, mesh=mesh, mp_policy=precision)
-        fully_shard(self, mesh=mesh, mp_policy=precision)
+        sharding.shard(self, self.layers, mesh, DTYPES[self.settings.compute_dtype])
 
     def shape(self) -> dict[str, int | str | None]:
         return shape(self.lm.config)
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Whole tensors by Hugging Face names, tied aliases included. Collective: every rank reads to the end."""
-        for name, value in self.lm.state_dict().items():
-            yield name, value.full_tensor() if isinstance(value, DTensor) else value
+    def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        """Whole tensors by Hugging Face names, tied aliases included, in `dtype`, or in that in which they are kept.
+
+        Collective: every rank reads to the end. One tensor, or two small buckets, are whole at one time.
+        """
+        state = self.lm.state_dict()
+        named = iter(state.items()) if self.adapter is None else self.adapter.merged(state)
+        return sharding.gathered(named, None if dtype is None else DTYPES[dtype])
 
 
 def forbid_dropout(config: PretrainedConfig) -> None:

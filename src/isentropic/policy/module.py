@@ -15,11 +15,14 @@ from torchmetrics import MetricCollection
 
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
+from isentropic.policy.adapters import LowRank
 from isentropic.policy.batches import MicroBatch, blank, join, lay, micro_batches
+from isentropic.policy.clock import Clock, timed
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.record import Record, Seen
 from isentropic.policy.reference import Reference, reference_settings
+from isentropic.policy.shards import Files
 from isentropic.policy.update import Learnt, Update, scored
 from isentropic.tensors import masked_mean
 from isentropic.types import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
@@ -40,6 +43,7 @@ class PolicyModule(LightningModule):
         reread: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
         one_forward: bool,  # where one update is all and nothing asks before it, its forward is the reading before it
         seed: int,
+        adapter: LowRank | None,  # learns in place of the weights, which stay as they are
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -48,7 +52,7 @@ class PolicyModule(LightningModule):
                 f"mini_batch={optimization.mini_batch} does not divide rollout.size={size}; take a divisor of it"
             )
         self.algorithm, self.evaluation = algorithm, evaluation
-        self.model, self.optimization = model, optimization
+        self.model, self.optimization, self.adapter = model, optimization, adapter
         self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
         self.once = one_forward and self.updates == 1 and not algorithm.reads_policy
@@ -57,16 +61,17 @@ class PolicyModule(LightningModule):
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches learnt from
         self.moved = False  # whether the last rollout changed the policy
-        self.record = Record()
+        self.record, self.clock = Record(), Clock()
         self.seen: Seen | None = None
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
             self.optimization.check(self.trainer)
-            self.policy = LanguageModel(self.model)
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
-            if mesh is not None:
-                self.policy.shard(mesh)
+            self.policy = LanguageModel(self.model, mesh, self.adapter)
+            self.strict_loading = self.adapter is None  # a checkpoint of adapters lacks their base
+            if mesh is None:
+                self.trainer.strategy.checkpoint_io = Files(optimizer=self.trainer.state.fn == TrainerFn.FITTING)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
                 self.reference = Reference(self.frozen, mesh)
 
@@ -99,6 +104,7 @@ class PolicyModule(LightningModule):
         self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
         self.log("step", float(self.rollouts))
 
+    @timed("read")
     def read(self, rollouts: RolloutBatch) -> ScoredBatch:
         """The rollout as the policy sees it before any update; NaN where the update will see that by itself."""
         unknown = torch.full_like(rollouts.sampler_logp, torch.nan)
@@ -132,6 +138,7 @@ class PolicyModule(LightningModule):
         )  # fmt: skip
         return update(batch, advantages, now, drive, self.micro_batches(batch))
 
+    @timed("optimizer")
     def step(self) -> Metrics:
         """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
         optimizer = cast(LightningOptimizer, self.optimizers())
@@ -159,6 +166,8 @@ class PolicyModule(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["isentropic"] = {
             "model": self.policy.shape(),
+            "path": self.model.path,
+            "adapter": self.adapter and self.adapter.state(self.model.path),
             "control": self.algorithm.control.state_dict(),
             "rollouts": self.rollouts,
             "record": self.record.state_dict(),
@@ -178,5 +187,5 @@ class PolicyModule(LightningModule):
         line = lay(mask, [len(tokens)]) if self.policy.packed else None
         return self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        return self.policy.weights()
+    def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        return self.policy.weights(dtype)

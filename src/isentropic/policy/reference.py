@@ -18,9 +18,7 @@ class Reference:
     """
 
     def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None) -> None:
-        self.model = LanguageModel(settings).requires_grad_(False)
-        if mesh is not None:
-            self.model.shard(mesh)
+        self.model = LanguageModel(settings, mesh).requires_grad_(False)
 
     def logp(self, batch: RolloutBatch, micros: list[MicroBatch], temperature: float) -> PerToken:
         """Log-probs at the sampling temperature; zero off the mask. Collective where it is sharded."""

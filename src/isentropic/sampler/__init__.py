@@ -46,6 +46,8 @@ class Completion:
 class Sampler(ABC):
     """An engine with weights of its own, which start empty or as on disk and follow the policy through `load`."""
 
+    dtype: str  # float32 or bfloat16, in which it takes weights at the least cost
+
     @property
     def tells(self) -> bool:
         """Whether every completion comes with its log-probs."""

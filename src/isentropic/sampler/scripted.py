@@ -18,6 +18,7 @@ class ScriptedSampler(Sampler):
 
     answers: Mapping[tuple[int, ...], Sequence[Sequence[int]]]  # what is written after each prompt
     eos: int
+    dtype: str = field(init=False, default="float32")
     events: list[str] = field(init=False, default_factory=list[str])  # what was asked of it, in order
     turns: dict[tuple[int, ...], int] = field(init=False, default_factory=dict[tuple[int, ...], int])
 

@@ -1,0 +1,162 @@
+"""How fast is it here? `python -m isentropic.benchmark benchmark.model=1.5b --vs trl`: a run of random weights.
+
+All that a run has, on made-up problems with answers of one length; every setting of a run is a setting here. Prints and
+writes seconds by phase, tokens per second, MFU and memory, beside what the plan says. docs/benchmark.md
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from isentropic.build import BadInput, bad_input, plain
+from isentropic.compose import compose, loader_of
+from isentropic.entry import CONFIGS, main, rank
+from isentropic.launching.inside import task_overrides
+
+CONFIG = ("algorithm", "lengths", "policy", "rollout", "sampler", "task", "trainer")  # what a plan is made of
+
+
+@main("benchmark")
+def benchmark(cfg: DictConfig) -> None:
+    """Raises BadInput for models that are not known, and for a peer that cannot run here."""
+    found = {"overrides": task_overrides()} | (measured(cfg) if cfg.benchmark.vs is None else compared(cfg))
+    if rank() == 0:
+        from isentropic.benchmarking.table import text
+
+        with bad_input("benchmark.out"):
+            out = Path(cfg.benchmark.out)
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(text(found), flush=True)
+
+
+def measured(cfg: DictConfig) -> dict[str, Any]:
+    """Runs it, as train does. What it returns is for rank 0."""
+    from isentropic.benchmarking.model import sizes, write
+    from isentropic.train import parts
+
+    with bad_input("benchmark.model"):
+        known = cast(dict[str, Any], OmegaConf.to_container(cfg.benchmark.models))
+        write(Path(cfg.benchmark.folder), sizes(cfg.benchmark.model, known, cfg.architectures))
+    with parts(cfg) as (trainer, policy, data):
+        trainer.fit(policy, data)
+    return report(cfg, trainer.world_size) if rank() == 0 else {}
+
+
+def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
+    from isentropic.benchmarking import figures
+    from isentropic.planning.architecture import architecture
+
+    card = card_here(cfg)
+    sizes = figures.Shapes(**{name: cfg.benchmark[name] for name in figures.Shapes.__dataclass_fields__})
+    lines = figures.rows(Path(cfg.paths.output) / "metrics.csv")
+    took = figures.seconds(lines)
+    model = architecture(cfg.policy.model.path, cfg.architectures)
+    found: dict[str, Any] = {
+        "versions": versions(),
+        "card": device_name(),
+        "ranks": ranks,
+        "model": {"name": cfg.benchmark.model, "parameters": model.parameters},
+        "shapes": vars(sizes),
+        "config": {part: plain(cfg, part) for part in CONFIG},
+        "seconds": took,
+        "tokens_per_second_and_rank": figures.rates(sizes, took["median"], ranks),
+        "memory": figures.memory(lines),
+    }
+    if card is not None:
+        found["mfu"] = figures.mfu(model, sizes, took["median"], ranks, card.flops)
+        found["planned"] = plan_of(cfg)
+    return found
+
+
+def card_here(cfg: DictConfig) -> Any:
+    """Sets cfg.card to the card of this machine, by name; None where no config tells of it."""
+    options = loader_of(CONFIGS).get_group_options("card")
+    here = [name for name in options if re.search(rf"\b{name}\b", device_name() or "", re.I)]
+    if not here:
+        return None
+    cfg.card = compose(loader_of(CONFIGS), "plan", [f"card={here[0]}", "paths.output=."]).card
+    return cfg.card
+
+
+def plan_of(cfg: DictConfig) -> dict[str, Any]:
+    from isentropic.plan import planned
+    from isentropic.planning.plan import summary
+
+    plan = summary(planned(cfg))
+    return {key: plan[key] for key in ("seconds", "step_seconds", "peaks", "memory", "mfu", "advice")}
+
+
+def device_name() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def versions() -> dict[str, str | None]:
+    from isentropic import status
+
+    return status.versions() | {"transformers": status.installed("transformers"), "python": sys.version.split()[0]}
+
+
+def compared(cfg: DictConfig) -> dict[str, Any]:
+    """Ours, then the peer, each in a process of its own, so that neither holds what the other needs."""
+    from isentropic.benchmarking import trl
+
+    if cfg.benchmark.vs != "trl":
+        raise BadInput(f"benchmark.vs={cfg.benchmark.vs} must be trl or null")
+    if cfg.trainer.devices * cfg.trainer.num_nodes > 1:
+        raise BadInput(f"benchmark.vs=trl compares on one GPU; trainer.devices={cfg.trainer.devices} must be 1")
+    if reason := trl.missing():
+        raise BadInput(reason)
+    folder = Path(cfg.paths.output)
+    ours, theirs = folder / "ours.json", folder / "peer.json"
+    run(
+        "isentropic.benchmark",
+        [*task_overrides(), "benchmark.vs=null", f"benchmark.out={ours}", f"hydra.run.dir={folder / 'ours'}"],
+    )
+    own = json.loads(ours.read_text(encoding="utf-8"))
+    run("isentropic.benchmarking.trl", peer_arguments(cfg, theirs))
+    peer = json.loads(theirs.read_text(encoding="utf-8"))
+    step = min(peer["seconds"][1:] or peer["seconds"])
+    ratio = {"seconds": own["seconds"]["median"]["step"] / step}
+    if own["memory"]:
+        ratio["used"] = max(own["memory"][f"{n}_used"] for n in ("update", "rollout")) / peer["memory"]["used"]
+    return own | {"peer": {"name": "trl", "step": step} | peer, "ratio": ratio}
+
+
+def peer_arguments(cfg: DictConfig, out: Path) -> list[str]:
+    b = cfg.benchmark
+    sizes = ("prompts", "group", "prompt_tokens", "response_tokens", "updates")
+    values = {name: b[name] for name in sizes} | {"folder": b.folder, "steps": b.vs_steps, "out": out}
+    values |= {"vocabulary": cfg.task.vocabulary, "micro_batch": b.vs_micro_batch, "share": b.vs_share}
+    return [text for name, value in values.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def run(module: str, arguments: Sequence[str]) -> None:
+    """Raises BadInput with its exit code; what went wrong it has said itself."""
+    code = subprocess.run([sys.executable, "-m", module, *arguments]).returncode
+    if code:
+        raise BadInput(f"python -m {module} ended with exit code {code}")
+
+
+def with_flag(arguments: Sequence[str]) -> list[str]:
+    """`--vs trl` and `--vs=trl` are short for benchmark.vs=trl."""
+    text = [*arguments]
+    for index, argument in enumerate(text):
+        if argument == "--vs" and index + 1 < len(text):
+            return [*text[:index], f"benchmark.vs={text[index + 1]}", *text[index + 2 :]]
+        if argument.startswith("--vs="):
+            return [*text[:index], f"benchmark.vs={argument.removeprefix('--vs=')}", *text[index + 1 :]]
+    return text
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = with_flag(sys.argv[1:])
+    benchmark()

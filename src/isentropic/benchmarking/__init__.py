@@ -1,0 +1,1 @@
+"""How fast is it, and where does the time go?"""

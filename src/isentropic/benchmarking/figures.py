@@ -1,0 +1,88 @@
+"""From the metrics of a run to what is reported of it."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from isentropic.planning.architecture import Architecture
+
+PHASES = ("step", "sample", "sleep", "update", "read", "optimizer", "sync")  # read and optimizer are parts of update
+MEMORY = ("update_allocated", "update_reserved", "update_used", "rollout_allocated", "rollout_used", "slept")
+
+Row = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Of one rollout, over all ranks."""
+
+    prompts: int
+    group: int
+    prompt_tokens: int
+    response_tokens: int
+    updates: int
+
+    @property
+    def answers(self) -> int:
+        return self.prompts * self.group
+
+    @property
+    def written(self) -> int:
+        """Tokens of the answers."""
+        return self.answers * self.response_tokens
+
+    @property
+    def tokens(self) -> int:
+        """All that the policy learns from, prompts included."""
+        return self.answers * (self.prompt_tokens + self.response_tokens)
+
+
+def rows(metrics: Path) -> list[Row]:
+    """One per rollout."""
+    with metrics.open(newline="", encoding="utf-8") as file:
+        lines = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
+    return [line for line in lines if "throughput/step_seconds" in line]
+
+
+def seconds(lines: Sequence[Row]) -> dict[str, Any]:
+    """The first rollout warms up and compiles, so it stands apart from the median of the others, if any."""
+    steps = [{p: row[f"throughput/{p}_seconds"] for p in PHASES if f"throughput/{p}_seconds" in row} for row in lines]
+    later = steps[1:] or steps
+    middle = {phase: median(step[phase] for step in later) for phase in later[0]}
+    return {"median": middle, "first": steps[0], "steps": steps}
+
+
+def memory(lines: Sequence[Row]) -> dict[str, float]:
+    """GiB, of the rank that held most; empty on a CPU."""
+    return {
+        name: max(row[f"memory/{name}"] for row in lines if f"memory/{name}" in row)
+        for name in MEMORY
+        if any(f"memory/{name}" in row for row in lines)
+    }
+
+
+def rates(shapes: Shapes, took: Mapping[str, float], ranks: int) -> dict[str, float]:
+    """Tokens per second and rank: the step's count prompts and answers, the rollout's only what was written."""
+    return {
+        "step": shapes.tokens / took["step"] / ranks,
+        "rollout": shapes.written / took["sample"] / ranks,
+        "training": shapes.tokens / took["update"] / ranks,
+    }
+
+
+def mfu(model: Architecture, shapes: Shapes, took: Mapping[str, float], ranks: int, peak: float) -> dict[str, float]:
+    """Shares of the card's `peak` operations per second, in the training part with all that belongs to it.
+
+    Six operations per parameter and token; recomputation is not counted, nor is attention but in the last.
+    """
+    inside = model.layers * model.layer + model.hidden
+    attention = 3 * shapes.answers * model.attention(shapes.prompt_tokens + shapes.response_tokens)
+    per_second = 1 / (took["update"] * ranks * peak)
+    return {
+        "all parameters": 6.0 * model.parameters * shapes.tokens * per_second,
+        "without embeddings": 6.0 * inside * shapes.tokens * per_second,
+        "all parameters and attention": (6.0 * model.parameters * shapes.tokens + attention) * per_second,
+    }

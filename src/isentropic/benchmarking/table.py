@@ -1,0 +1,58 @@
+"""What was measured, for the screen."""
+
+from collections.abc import Iterator
+from typing import Any
+
+# phases of a step as measured, and the plan's names of what happens in them
+PHASES = {
+    "sample": ("rollout", "verification"),
+    "sleep": (),
+    "update": ("old log-probs", "reading again", "update"),
+    "sync": ("weight sync",),
+}
+PARTS = ("read", "optimizer")
+
+
+def text(found: dict[str, Any]) -> str:
+    shapes, took = found["shapes"], found["seconds"]["median"]
+    lines = [
+        "",
+        f"{found['model']['name']}: {found['model']['parameters'] / 1e9:.2f} B parameters, {found['ranks']} x "
+        f"{found['card'] or 'CPU'}; {shapes['prompts']} x {shapes['group']} answers of {shapes['prompt_tokens']} + "
+        f"{shapes['response_tokens']} tokens",
+        "",
+        f"{'seconds':<34}{'median':>10}{'first':>10}{'planned':>10}",
+        *phases(found),
+        "",
+        *(f"{name:<34}{value:>10,.0f}" for name, value in rates(found)),
+        *(f"{f'MFU of the update, {name}':<44}{value:>10.3f}" for name, value in found.get("mfu", {}).items()),
+        *(f"{f'GiB, {name}':<34}{value:>10.1f}" for name, value in found["memory"].items()),
+    ]
+    if planned := found.get("planned"):
+        lines += [f"{f'GiB planned, {name}':<34}{value:>10.1f}" for name, value in planned["peaks"].items()]
+        lines += planned["advice"]
+    if peer := found.get("peer"):
+        lines += ["", f"{peer['name']}: {peer['step']:.1f} s a step, {peer['memory']['used']:.1f} GiB of the card"]
+        lines += [f"ours is {found['ratio']['seconds']:.2f} of its seconds; it took {took['step']:.1f}"]
+    return "\n".join(lines)
+
+
+def phases(found: dict[str, Any]) -> Iterator[str]:
+    middle, first = found["seconds"]["median"], found["seconds"]["first"]
+    planned = found.get("planned", {"seconds": {}})["seconds"]
+    for phase, names in PHASES.items():
+        expected = sum(planned.get(name, 0.0) for name in names)
+        yield line(phase, middle, first, expected)
+        if phase == "update":
+            yield from (line(part, middle, first, 0.0, "  ") for part in PARTS if part in middle)
+    yield line("step", middle, first, sum(planned.values()))
+
+
+def line(phase: str, middle: dict[str, float], first: dict[str, float], planned: float, indent: str = "") -> str:
+    cells = [middle.get(phase, 0.0), first.get(phase, 0.0), planned]
+    return f"{indent + phase:<34}" + "".join(f"{cell:>10.2f}" if cell else f"{'':>10}" for cell in cells)
+
+
+def rates(found: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in found["tokens_per_second_and_rank"].items():
+        yield f"tokens/s and GPU, {name}", value

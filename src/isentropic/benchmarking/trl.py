@@ -1,0 +1,133 @@
+"""The peer: TRL's GRPOTrainer with vLLM in its process, on the same model folder and sizes.
+
+python -m isentropic.benchmarking.trl --folder MODEL --prompts 64 --group 8 ... --out peer.json
+"""
+
+import argparse
+import itertools
+import json
+import os
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+VERSION = "1.16"
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_USE_FLASHINFER_SAMPLER": "0",
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "WORLD_SIZE": "1",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "29511",
+}
+SIZES = ("prompts", "group", "prompt_tokens", "response_tokens", "updates", "steps", "micro_batch")
+
+
+def missing() -> str | None:
+    """Why it cannot run here."""
+    try:
+        found = version("trl")
+    except PackageNotFoundError:
+        found = "none"
+    if found == VERSION or found.startswith(f"{VERSION}."):
+        return None
+    return f"benchmark.vs=trl compares with trl {VERSION}, and here is {found}; install trl=={VERSION}.0"
+
+
+def prepared(folder: Path, own: Path) -> Any:
+    """The model in `own`, with a tokenizer that has an end token, as the peer needs one. Returns the tokenizer."""
+    from transformers import AutoTokenizer
+
+    for file in folder.iterdir():
+        if file.is_file():
+            (own / file.name).symlink_to(file.resolve())
+    tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
+    tokenizer.eos_token = "<unknown>"
+    tokenizer.save_pretrained(own)
+    return tokenizer
+
+
+def settings(args: argparse.Namespace, output: str) -> Any:
+    """Its defaults where they do not change what is compared."""
+    from trl import GRPOConfig  # pyright: ignore[reportMissingImports]
+
+    rows = args.prompts * args.group
+    return GRPOConfig(
+        output_dir=output, max_steps=args.steps * args.updates, per_device_train_batch_size=args.micro_batch,
+        gradient_accumulation_steps=rows // args.micro_batch // args.updates,
+        steps_per_generation=rows // args.micro_batch, num_generations=args.group,
+        max_completion_length=args.response_tokens, temperature=1.0, beta=0.0, loss_type="dapo", epsilon=0.2,
+        epsilon_high=0.28, learning_rate=1e-6, bf16=True, gradient_checkpointing=True, logging_steps=1, report_to=[],
+        save_strategy="no", use_vllm=True, vllm_mode="colocate", vllm_gpu_memory_utilization=args.share,
+        vllm_enable_sleep_mode=True, vllm_max_model_length=args.prompt_tokens + args.response_tokens + 16,
+        model_init_kwargs={"dtype": "bfloat16"}, generation_kwargs={"ignore_eos": True}, optim="adamw_torch_fused",
+    )  # fmt: skip
+
+
+def words(args: argparse.Namespace) -> list[str]:
+    from isentropic.task.noise import Noise
+
+    problems = Noise(words=args.prompt_tokens, vocabulary=args.vocabulary, seed=0).problems("train")
+    return [problem.prompt for problem in problems[: args.prompts * (args.steps + 1)]]
+
+
+def run(args: argparse.Namespace, own: Path) -> dict[str, Any]:
+    import torch
+    from datasets import Dataset  # pyright: ignore[reportMissingImports]
+    from transformers import TrainerCallback
+    from trl import GRPOTrainer  # pyright: ignore[reportMissingImports]
+
+    from isentropic.callbacks.memory import GIB, Watch
+
+    class Clock(TrainerCallback):
+        def __init__(self) -> None:
+            self.marks: list[float] = []
+            self.logs: list[dict[str, Any]] = []
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            torch.cuda.synchronize()
+            self.marks.append(time.time())
+            print(f"peer: optimizer step {len(self.marks)}, {self.marks[-1] - self.marks[0]:.1f} s", flush=True)
+
+        def on_log(self, *_: Any, logs: dict[str, Any] | None = None, **__: Any) -> None:
+            self.logs.append(logs or {})
+
+    clock = Clock()
+    trainer = GRPOTrainer(
+        model=str(own), reward_funcs=lambda completions, **_: [float(len(c) % 2) for c in completions],
+        args=settings(args, str(own / "output")), train_dataset=Dataset.from_dict({"prompt": words(args)}),
+        processing_class=prepared(Path(args.folder), own), callbacks=[clock],
+    )  # fmt: skip
+    watch = Watch(torch.device("cuda", 0), 0.02)
+    clock.marks.append(time.time())
+    trainer.train()
+    peaks = {name: size / GIB for name, size in watch.peaks(0.0).items()}
+    watch.end()
+    marks = clock.marks[:: args.updates]
+    return {
+        "versions": {name: version(name) for name in ("trl", "torch", "transformers", "vllm")},
+        "seconds": [later - earlier for earlier, later in itertools.pairwise(marks)],
+        "memory": peaks,
+        "logs": clock.logs,
+    }
+
+
+def main() -> None:
+    os.environ |= {name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()}
+    cli = argparse.ArgumentParser()
+    cli.add_argument("--folder", required=True)
+    for name in (*SIZES, "vocabulary"):
+        cli.add_argument(f"--{name.replace('_', '-')}", type=int, required=True)
+    cli.add_argument("--share", type=float, required=True)
+    cli.add_argument("--out", required=True)
+    args = cli.parse_args()
+    with TemporaryDirectory() as own:
+        found = run(args, Path(own))
+    Path(args.out).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Checkpoints in which each rank wrote its own shard: a folder, read by any number of ranks, with no code run from it.
+
+.metadata        what lies where, pickled by torch.distributed.checkpoint
+__0_0.distcp     shards of weights and optimizer state, a file of each rank
+meta.pt          all that is no tensor of a model, as it stands in a checkpoint of one file
+"""
+
+import io
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins import CheckpointIO, TorchCheckpointIO
+from torch.distributed.checkpoint import FileSystemReader
+from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner  # pyright: ignore
+from torch.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata
+from torch.distributed.checkpoint.state_dict_loader import _load_state_dict  # pyright: ignore
+
+HEAD, INDEX = "meta.pt", ".metadata"
+PLAIN = {
+    ("torch", "Size"),
+    ("torch", "device"),
+    ("torch.serialization", "_get_layout"),
+    ("collections", "OrderedDict"),
+    ("pathlib", "PosixPath"),
+    ("pathlib._local", "PosixPath"),
+}
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """Makes what an index consists of, and nothing else, whatever the file asks for."""
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        of_torch = module_name.startswith("torch.distributed.checkpoint.")
+        a_type = module_name == "torch" and isinstance(getattr(torch, global_name, None), torch.dtype)
+        if of_torch or a_type or (module_name, global_name) in PLAIN:
+            return super().find_class(module_name, global_name)
+        raise pickle.UnpicklingError(f"its index asks for {module_name}.{global_name}")
+
+
+def head_of(folder: Path) -> Any:
+    """What meta.pt holds. Raises ValueError, OSError or UnpicklingError for a folder that is not whole."""
+    for name in (HEAD, INDEX):
+        if not (folder / name).is_file():
+            raise ValueError(f"{name} is missing in the folder")
+    with (folder / INDEX).open("rb") as file:
+        index: Metadata = PlainUnpickler(file).load()
+    for key, place in (index.storage_data or {}).items():
+        path, end = folder / place.relative_path, place.offset + place.length
+        size = path.stat().st_size if path.is_file() else 0
+        if size < end:
+            raise ValueError(f"{place.relative_path} has {size} bytes of at least {end}")
+        if isinstance(index.state_dict_metadata[key.fqn], BytesStorageMetadata):  # which torch would unpickle unseen
+            with path.open("rb") as file:
+                file.seek(place.offset)
+                torch.load(io.BytesIO(file.read(place.length)), weights_only=True)
+    return torch.load(folder / HEAD, map_location="cpu", weights_only=True)
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    return loaded(folder, {"state_dict"})["state_dict"]
+
+
+def whole(folder: Path, optimizer: bool) -> dict[str, Any]:
+    """As a checkpoint of one file would be. The whole of it is in host memory."""
+    state = loaded(folder, None if optimizer else {"state_dict"})
+    names = sorted(name for name in state if name.startswith("optimizer_"))
+    checkpoint = head_of(folder) | {"state_dict": state["state_dict"]}
+    return checkpoint | {"optimizer_states": [numbered(state[name]) for name in names]}
+
+
+def loaded(folder: Path, keys: set[str] | None) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    _load_state_dict(state, FileSystemReader(folder), planner=_EmptyStateDictLoadPlanner(keys), no_dist=True)
+    return state
+
+
+def numbered(state: dict[str, Any]) -> dict[str, Any]:
+    """An optimizer's state by the numbers of its parameters, as optimizers keep it, and not by their names."""
+    names = [name for group in state["param_groups"] for name in group["params"]]
+    numbers = {name: number for number, name in enumerate(names)}
+    groups = [group | {"params": [numbers[name] for name in group["params"]]} for group in state["param_groups"]]
+    return {"state": {numbers[name]: values for name, values in state["state"].items()}, "param_groups": groups}
+
+
+class Files(CheckpointIO):
+    """For strategies in which each rank has the whole policy: reads folders too. Writes one file."""
+
+    def __init__(self, optimizer: bool) -> None:
+        self.optimizer = optimizer  # whether its state is needed too
+        self.one = TorchCheckpointIO()
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        self.one.save_checkpoint(checkpoint, path, storage_options)
+
+    def load_checkpoint(
+        self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = None
+    ) -> dict[str, Any]:
+        if Path(path).is_dir():
+            return whole(Path(path), self.optimizer)
+        return self.one.load_checkpoint(path, map_location or (lambda storage, location: storage), weights_only)
+
+    def remove_checkpoint(self, path: Any) -> None:
+        self.one.remove_checkpoint(path)

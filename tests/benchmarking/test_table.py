@@ -1,0 +1,36 @@
+from isentropic.benchmarking.table import text
+
+MEASURED = {
+    "model": {"name": "1.5b", "parameters": 1.54e9},
+    "ranks": 4,
+    "card": "NVIDIA H100",
+    "shapes": {"prompts": 64, "group": 8, "prompt_tokens": 128, "response_tokens": 1024},
+    "seconds": {
+        "median": {"step": 30.0, "sample": 12.0, "sleep": 1.0, "update": 16.0, "read": 4.0, "sync": 1.0},
+        "first": {"step": 60.0, "sample": 20.0, "update": 39.0, "sync": 1.0},
+    },
+    "tokens_per_second_and_rank": {"step": 19661.0},
+    "memory": {},
+}
+
+
+def test_parts_of_a_phase_stand_below_it():
+    lines = text(MEASURED).splitlines()
+    assert lines[1] == "1.5b: 1.54 B parameters, 4 x NVIDIA H100; 64 x 8 answers of 128 + 1024 tokens"
+    assert next(line.split() for line in lines if "  read" in line) == ["read", "4.00"]
+    assert next(line.split() for line in lines if line.startswith("step")) == ["step", "30.00", "60.00"]
+    assert any(line.split() == ["tokens/s", "and", "GPU,", "step", "19,661"] for line in lines)
+
+
+def test_what_was_planned_stands_beside_it():
+    seconds = {"rollout": 10.0, "old log-probs": 3.0, "update": 12.0, "weight sync": 1.5}
+    planned = {"seconds": seconds, "peaks": {"update": 35.0}, "advice": ["All is well."]}
+    lines = text(MEASURED | {"planned": planned, "mfu": {"all parameters": 0.41}}).splitlines()
+    assert next(line.split() for line in lines if line.startswith("update")) == ["update", "16.00", "39.00", "15.00"]
+    assert lines[-1] == "All is well."
+
+
+def test_a_peer_is_told_with_the_ratio():
+    peer = {"peer": {"name": "trl", "step": 60.0, "memory": {"used": 43.0}}, "ratio": {"seconds": 0.5}}
+    last = text(MEASURED | peer).splitlines()[-2:]
+    assert last == ["trl: 60.0 s a step, 43.0 GiB of the card", "ours is 0.50 of its seconds; it took 30.0"]

@@ -1,0 +1,109 @@
+"""Two ranks that share a model, against one that has it whole."""
+
+import os
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+SCRIPT = Path(__file__).with_name("two_ranks.py")
+LAUNCHED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+
+
+@pytest.fixture(scope="session")
+def two_ranks():
+    spec = spec_from_file_location("two_ranks", SCRIPT)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory):
+    """An untied model of a vocabulary and a width that two ranks cannot halve, saved in bf16 and in several files."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    folder = tmp_path_factory.mktemp("odd")
+    config = Qwen2Config(
+        vocab_size=25, hidden_size=12, intermediate_size=31, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=1, tie_word_embeddings=False, initializer_range=0.3,
+    )  # fmt: skip
+    torch.manual_seed(1)
+    Qwen2ForCausalLM(config).to(torch.bfloat16).save_pretrained(folder, max_shard_size="2KB")
+    assert len(list(folder.glob("*.safetensors"))) > 2
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def models(tiny_model, odd):
+    return [tiny_model, odd]
+
+
+@pytest.fixture(scope="session")
+def sharded(models, tmp_path_factory):
+    """What both ranks found, by model and by whether adapters learn."""
+    folder = tmp_path_factory.mktemp("two_ranks")
+    source = {"PYTHONPATH": str(SCRIPT.parents[2] / "src"), "OMP_NUM_THREADS": "1"}
+    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED} | source
+    ranks = [
+        subprocess.Popen([sys.executable, str(SCRIPT), str(folder), str(rank), *models], env=environment)
+        for rank in range(2)
+    ]
+    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.fixture(scope="session")
+def alone(two_ranks, models):
+    return dict(two_ranks.cases(models, None, [0, 1, 2, 3]))
+
+
+def same(left, right):
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+CASES = pytest.mark.parametrize("index, adapted", [(0, False), (0, True), (1, False), (1, True)])
+
+
+@CASES
+def test_each_rank_reads_its_part_and_together_they_have_what_the_folder_holds(sharded, models, index, adapted):
+    case = models[index], adapted
+    folder = AutoModelForCausalLM.from_pretrained(models[index], dtype=torch.float32).state_dict()
+    for rank in sharded:
+        assert same(rank[case]["before"], folder)
+
+
+@CASES
+def test_shards_are_sent_as_the_whole_tensors_cast(sharded, models, index, adapted):
+    case = models[index], adapted
+    for when, dtype in (("before", "bf16"), ("after", "after_bf16")):
+        whole = {name: value.to(torch.bfloat16) for name, value in sharded[0][case][when].items()}
+        for rank in sharded:
+            assert same(rank[case][dtype], whole)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_the_size_of_a_bucket_changes_nothing(sharded, models, index):
+    for rank in sharded:
+        assert same(rank[models[index], "buckets"], sharded[0][models[index], False]["bf16"])
+
+
+@CASES
+def test_two_ranks_learn_what_one_learns(sharded, alone, models, index, adapted):
+    case = models[index], adapted
+    whole = alone[case]
+    assert set(whole["after"]) == set(sharded[0][case]["after"]) == set(whole["before"])
+    for rank in sharded:
+        torch.testing.assert_close(rank[case]["norms"], whole["norms"], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(rank[case]["logp"], whole["logp"], rtol=1e-4, atol=1e-4)
+        for name, value in whole["after"].items():
+            torch.testing.assert_close(rank[case]["after"][name], value, rtol=1e-4, atol=1e-4)
+    moved = {name for name, value in whole["after"].items() if not torch.equal(value, whole["before"][name])}
+    adapters = {
+        name for name in whole["after"] if any(f"{part}.weight" in name for part in ("q_proj", "o_proj", "down_proj"))
+    }
+    assert moved == adapters if adapted else moved >= adapters

@@ -1,0 +1,61 @@
+"""One of two ranks that share a model, run by test_sharding.py as `two_ranks.py FOLDER RANK MODEL...`."""
+
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
+
+from isentropic.policy import sharding
+from isentropic.policy.adapters import LowRank
+from isentropic.policy.model import LanguageModel, ModelSettings
+
+ADAPTER = LowRank(rank=3, alpha=6.0, targets=["q_proj", "o_proj", "down_proj"], base_dtype="float32", seed=5)
+TOKENS = torch.randint(24, (4, 11), generator=torch.Generator().manual_seed(0))
+MASK = torch.arange(11).expand(4, 11) > 2
+
+
+def cloned(model, dtype=None):
+    return {name: value.clone() for name, value in model.weights(dtype)}
+
+
+def learnt(model, rows):
+    """Weights in two types, log-probs, and what two steps of AdamW make of them."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.0)
+    found = {"before": cloned(model), "bf16": cloned(model, "bfloat16"), "norms": []}
+    for _ in range(2):
+        logp, _, _ = model(TOKENS[rows], MASK[rows], 11, 1.0)
+        (logp.sum() / len(TOKENS[rows])).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        found["norms"].append(float(norm.full_tensor() if isinstance(norm, DTensor) else norm))
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.no_grad():
+        found["logp"] = model(TOKENS, MASK, 11, 1.0)[0]
+    return found | {"after": cloned(model), "after_bf16": cloned(model, "bfloat16")}
+
+
+def cases(models, mesh, rows):
+    for path in models:
+        for adapter in (None, ADAPTER):
+            settings = ModelSettings(path, "float32", 16, False, "none", False)
+            yield (path, adapter is not None), learnt(LanguageModel(settings, mesh, adapter), rows)
+
+
+if __name__ == "__main__":
+    folder, rank = Path(sys.argv[1]), int(sys.argv[2])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    mesh = init_device_mesh("cpu", (2,))
+    mine = [rank, rank + 2]
+    found = dict(cases(sys.argv[3:], mesh, mine))
+    sharding.BUCKET = 5000  # some tensors are larger, and some buckets hold several
+    for path in sys.argv[3:]:
+        found[path, "buckets"] = cloned(
+            LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh), "bfloat16"
+        )
+    torch.save(found, folder / f"{rank}.pt")
+    dist.barrier()
+    dist.destroy_process_group()
