@@ -60,6 +60,10 @@ class VllmServerSampler(Sampler):
     def tells(self) -> bool:
         return self.logprobs == "all"
 
+    @property
+    def apart(self) -> bool:
+        return True
+
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
         self.names = weight_names(self.path)
