@@ -193,6 +193,8 @@ def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_
     first = inside(train, *SPREAD, "rollout.steps=1")
     sharded = ["sampler=transformers", *ON_RANKS, "rollout.steps=2", "callbacks.checkpoint.sharded=true"]
     sharded += ["policy.optimization.sharded_gradients=true"]
+    sharded += ["policy.model.packing=true", "policy.model.activation_checkpointing=selective"]
+    sharded += ["policy.optimization.micro_batch=null", "policy.optimization.micro_tokens=128"]
     result = command(
         "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
     )

@@ -15,6 +15,7 @@ NAME = "isentropic"  # as attn_implementation of a transformers model
 WIDEST = 256  # head dimension of torch's flash attention, which takes multiples of 8
 
 Heads = Float[Tensor, "L H D"]
+Keys = Float[Tensor, "L K D"]
 Starts = Int[Tensor, " E"]
 
 
@@ -91,14 +92,14 @@ def _backward(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | No
 packed_attention.register_autograd(_backward, setup_context=_keep)
 
 
-def flash(query: Heads, key: Heads, value: Heads) -> bool:
+def flash(query: Heads, key: Keys, value: Keys) -> bool:
     """Whether torch's flash attention takes it, which knows rows end to end and 16 bits only."""
     size = query.shape[-1]
     fits = size % 8 == 0 and size <= WIDEST and key.shape[-1] == value.shape[-1] == size
     return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and fits
 
 
-def one_by_one(query: Heads, key: Heads, value: Heads, starts: Starts, scale: float) -> Heads:
+def one_by_one(query: Heads, key: Keys, value: Keys, starts: Starts, scale: float) -> Heads:
     """A call for each row: for CPUs, fp32 and odd head dimensions."""
     grouped = query.shape[1] != key.shape[1]
     parts = list[Tensor]()
@@ -110,8 +111,8 @@ def one_by_one(query: Heads, key: Heads, value: Heads, starts: Starts, scale: fl
 
 
 def slopes_one_by_one(
-    gradient: Heads, query: Heads, key: Heads, value: Heads, starts: Starts, scale: float
-) -> tuple[Heads, Heads, Heads]:
+    gradient: Heads, query: Heads, key: Keys, value: Keys, starts: Starts, scale: float
+) -> tuple[Heads, Keys, Keys]:
     """By the formula, as an operator's own backward pass has no autograd to ask."""
     shares = query.shape[1] // key.shape[1]  # query heads of one key head
     slopes = query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
