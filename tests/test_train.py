@@ -279,7 +279,9 @@ def test_dapo_whole_pays_samples_anew_and_shapes(inside):
 
 
 def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
-    result = command("train", "debug=fdr", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m")
+    result = command(
+        "train", "debug=fdr", "sampler=transformers", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m"
+    )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]
