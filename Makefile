@@ -13,7 +13,7 @@ train: setup  ## the main job; settings follow as in `make train ARGS="algorithm
 
 test: check  ## static checks, then the tests; `make test ARGS="tests/algorithm"` for some, `ARGS=--cov=isentropic` for coverage
 	@echo "pytest"
-	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine plays; as root, with slurm-wlm and munge installed
 	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest -m slurm -rs tests/slurm $(ARGS)

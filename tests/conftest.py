@@ -1,5 +1,6 @@
 """Models small enough to build in a test, and runs of the entry points that several tests look at."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -8,11 +9,39 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
+import hypothesis
 import pytest
 import torch
 import yaml
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+ROOT = Path(__file__).parents[1]
+# Files that take a minute or more, the longest first.
+SLOW = [
+    "test_train.py",
+    "launching/test_sweep.py",
+    "test_preflight.py",
+    "test_ranks.py",
+    "test_add_a_method.py",
+    "test_tune.py",
+    "sampler/test_vllm.py",
+    "test_notebooks.py",
+    "algorithm/test_ranks.py",
+    "test_eval.py",
+]
+
+
+# how fast the machine is just then is no property of the code
+hypothesis.settings.register_profile("any load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("any load")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first, or one worker would end long after the other."""
+    places = {ROOT / "tests" / name: place for place, name in enumerate(SLOW)}
+    items.sort(key=lambda item: places.get(item.path, len(SLOW)))
+
 
 SYMBOLS = ["<pad>", "<eos>", *"0123456789+-*=;,>:"]
 
@@ -95,7 +124,8 @@ def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
     """A data module: rollouts of four groups of four, three problems to be judged on."""
     from isentropic.rollout.datamodule import Judging, RolloutDataModule
 
-    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
+    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "ahead": False}
+    sizes |= {"seed": 0, "curation": {}}
     if "judging" not in settings:
         settings["judging"] = Judging(split="test", problems=judged, count=2, batch=2, decoding=decoding())
     defaults = sizes | {"tokenizer": model, "chat": False, "decoding": decoding(temperature=temperature)}
@@ -161,7 +191,6 @@ def parts(tiny_model):
     )
 
 
-ROOT = Path(__file__).parents[1]
 # what launchers leave behind would make a test one rank of something
 FOREIGN = {
     "RANK",
@@ -211,9 +240,16 @@ def command(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., subpro
 
 @pytest.fixture(scope="session")
 def quickstart(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Folder and process of a short run of the quickstart, vLLM included where it is installed."""
-    folder = tmp_path_factory.mktemp("quickstart") / "run"
-    result = command("train", f"hydra.run.dir={folder}")
+    """Folder and process of a short run of the quickstart, vLLM included where it is installed: one for all workers."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder, said = shared / "quickstart", shared / "quickstart.json"
+    with (shared / "quickstart.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not said.exists():
+            result = command("train", f"hydra.run.dir={folder}")
+            said.write_text(json.dumps([result.args, result.returncode, result.stdout, result.stderr]))
+    result = subprocess.CompletedProcess(*json.loads(said.read_text()))
     assert result.returncode == 0, result.stderr
     return folder, result
 

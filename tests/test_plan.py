@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
-from isentropic.plan import renewed
+import pytest
+
+from isentropic.build import BadInput
+from isentropic.plan import composed, planned, renewed
 
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
 
@@ -21,8 +24,8 @@ def test_the_command_prints_a_plan_and_keeps_its_numbers(command, tmp_path):
     assert numbers["gpus"] == 1 and numbers["seconds"]["update"] > 0
 
 
-def test_what_cannot_be_planned_is_one_sentence(command):
-    result = command("plan", "policy.model.path=nobody/nothing")
-    assert result.returncode == 1
-    assert result.stderr.startswith("error: policy.model.path=nobody/nothing is neither a model folder")
-    assert result.stderr.count("\n") == 1
+def test_what_cannot_be_planned_is_one_sentence():
+    with pytest.raises(BadInput) as caught:
+        planned(composed("experiment=quickstart", "policy.model.path=nobody/nothing"))
+    assert str(caught.value).startswith("policy.model.path=nobody/nothing is neither a model folder")
+    assert "\n" not in str(caught.value)

@@ -13,8 +13,11 @@ from pathlib import Path
 
 from isentropic.reporting import exports, page, texts
 from isentropic.reporting.findings import Report, findings
-from isentropic.reporting.runs import Run, find
+from isentropic.reporting.parallel import spread
+from isentropic.reporting.runs import Run, find, identity
 from isentropic.reporting.words import cautions, summary
+
+MANY = 1000  # runs that are worth another process
 
 
 def main(arguments: list[str]) -> None:
@@ -48,15 +51,14 @@ def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
         old.unlink()
     command = shlex.join(["python", "-m", "isentropic.report", *arguments])
     report = findings(runs, folders, command, asked.ignore, asked.against, figures)
-    texts.write(report, out)
-    exports.write(report, out)
-    page.write(report, out)
+    writers = (exports.curves, exports.runs, page.write, texts.write)  # the longest first
+    spread(lambda write: write(report, out), writers, chunk=1 if len(runs) > MANY else len(writers))
     return report, out
 
 
 def read(folders: list[str]) -> tuple[list[Path], list[Run]]:
     """Each run once, under the first label that it comes by."""
-    found: dict[Path, Run] = {}
+    found: dict[tuple[int, int], Run] = {}
     places: list[Path] = []
     for text in folders:
         label, equals, path = text.partition("=")
@@ -64,7 +66,7 @@ def read(folders: list[str]) -> tuple[list[Path], list[Run]]:
             label, path = "", text
         places.append(Path(path))
         for run in find([path], label):
-            found.setdefault(run.folder.resolve(), run)
+            found.setdefault(identity(run.folder), run)
     return places, list(found.values())
 
 

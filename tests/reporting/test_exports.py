@@ -11,7 +11,8 @@ def exported(tmp_path):
     def make(folder):
         (tmp_path / "figures").mkdir(exist_ok=True)
         report = findings(find([folder]), [folder], "command", (), None, tmp_path / "figures")
-        exports.write(report, tmp_path)
+        exports.runs(report, tmp_path)
+        exports.curves(report, tmp_path)
         return pq.read_table(tmp_path / "runs.parquet"), pq.read_table(tmp_path / "curves.parquet")
 
     return make

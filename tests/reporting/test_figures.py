@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.image import imread
 
-from isentropic.reporting.figures import curve_pictures
+from isentropic.reporting.figures import curve_lines, curve_pictures, draw
 from isentropic.reporting.groups import group
 from isentropic.reporting.runs import find
 
@@ -14,7 +14,8 @@ TARGET = {"entropy/mean": [0.3 - 0.004 * i for i in range(40)], "control/target"
 def pictures(folder, out, left_out=()):
     runs = find([folder])
     included = {run.folder for run in runs if run.folder.name not in left_out}
-    found = curve_pictures(group(runs).groups, included, out)
+    groups = group(runs).groups
+    found = draw(curve_pictures(groups, included, curve_lines(groups, included), out), many=False)
     return {picture.name: picture for picture in found}
 
 
@@ -59,7 +60,8 @@ def test_many_groups_get_a_panel_each(sweep, tmp_path):
 @pytest.mark.parametrize("label", ["a $x^2 label", "_hidden", "back\\slash", "<b>&"])
 def test_a_name_is_drawn_as_it_is(a_run, tmp_path, label):
     runs = find([a_run(tmp_path / "run")], label)
-    curve_pictures(group(runs).groups, {run.folder for run in runs}, tmp_path)
+    groups, included = group(runs).groups, {run.folder for run in runs}
+    draw(curve_pictures(groups, included, curve_lines(groups, included), tmp_path), many=False)
     assert label in texts(tmp_path / "entropy_mean_rollouts.svg")
 
 

@@ -87,3 +87,12 @@ def test_runs_of_unknown_settings_stay_apart(a_run, tmp_path):
     a_run(tmp_path / "c", overrides=["algorithm=grpo"])
     found = grouped(tmp_path)
     assert sizes(found) == {"a": 1, "b": 1, "grpo": 1} and found.settings == []
+
+
+@pytest.mark.parametrize("values", [(True, 1), (1, True), (False, None), (float("nan"), 1.0), ("a", "b")])
+def test_values_that_differ_in_python_s_eyes_or_yaml_s_are_settings(a_run, tmp_path, values):
+    for seed in (0, 1):
+        for place, value in enumerate(values):
+            a_run(tmp_path / f"{seed}{place}", seed=seed, config={"switch": value})
+    found = grouped(tmp_path)
+    assert found.settings == ["switch"] and len(found.groups) == 2

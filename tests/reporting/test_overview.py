@@ -1,3 +1,4 @@
+from isentropic.reporting.figures import curve_lines, draw
 from isentropic.reporting.groups import group
 from isentropic.reporting.overview import overview
 from isentropic.reporting.runs import find
@@ -5,7 +6,8 @@ from isentropic.reporting.runs import find
 
 def drawn(folder, out):
     runs = find([folder])
-    return overview(group(runs).groups, {run.folder for run in runs}, out)
+    groups, included = group(runs).groups, {run.folder for run in runs}
+    return draw(overview(groups, included, curve_lines(groups, included), out), many=False)
 
 
 def test_entropy_and_scores_are_one_picture(sweep, tmp_path):

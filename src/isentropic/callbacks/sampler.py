@@ -41,6 +41,10 @@ class SamplerCallback(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         self.compare(pl_module)
+        if trainer.datamodule.ahead:  # pyright: ignore[reportAttributeAccessIssue]
+            start = perf_counter()
+            trainer.datamodule.settle()  # pyright: ignore[reportAttributeAccessIssue]
+            pl_module.log("throughput/wait_seconds", perf_counter() - start)
         start = perf_counter()
         gap = self.sync(trainer, pl_module, moved=bool(pl_module.moved))
         pl_module.log("throughput/sync_seconds", perf_counter() - start)

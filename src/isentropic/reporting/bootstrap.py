@@ -40,7 +40,9 @@ def intervals(values: np.ndarray) -> list[Estimate]:
     drawn = _draw(np.random.RandomState(SEED), count)
     for some in np.split(values, range(200, values.shape[1], 200), axis=1):  # as much as fits into memory
         draws = iqm(some[drawn], axis=1)
-        found += [_estimate(float(p), d, count) for p, d in zip(iqm(some), draws.T, strict=True)]
+        low, high = np.percentile(draws, _ends(), axis=0) if count >= FEW else np.full((2, draws.shape[1]), np.nan)
+        places = zip(iqm(some).tolist(), low.tolist(), high.tolist(), strict=True)
+        found += [Estimate(point, least, most, count) for point, least, most in places]
     return found
 
 
@@ -62,7 +64,7 @@ def improvement(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
     else:
         mine, other = _draw(source, len(ours)), _draw(source, len(theirs))
     wins = (np.sign(ours[:, None] - theirs[None]) + 1) / 2
-    draws = np.array([wins[np.ix_(a, b)].mean() for a, b in zip(mine, other, strict=True)])
+    draws = wins[mine[:, :, None], other[:, None, :]].mean((1, 2))  # sums of halves are exact in any order
     return _estimate(float(wins.mean()), draws, min(len(ours), len(theirs)))
 
 

@@ -10,7 +10,7 @@ from isentropic.reporting.compute import AXES
 from isentropic.reporting.curves import BAND, smooth
 from isentropic.reporting.figures import TITLES, steady_targets
 from isentropic.reporting.findings import Report
-from isentropic.reporting.lines import Line, line
+from isentropic.reporting.lines import Line
 from isentropic.reporting.runs import Run
 from isentropic.reporting.statistics import Score, title
 
@@ -25,7 +25,7 @@ def curves(report: Report) -> dict[str, Any]:
     bands = _bands([run for group in report.shown for run in group.runs])
     for metric in drawn:
         pictures = {one.axis: one for one in report.pictures if one.metric == metric and one.axis}
-        lines = {axis: _lines(report, metric, axis) for axis in pictures}
+        lines = {axis: _lines(report.lines[metric, axis]) for axis in pictures}
         charts.append(
             {
                 "metric": metric,
@@ -43,14 +43,8 @@ def curves(report: Report) -> dict[str, Any]:
     }
 
 
-def _lines(report: Report, metric: str, axis: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for index, group in enumerate(report.shown):
-        runs = [run for run in group.runs if run.folder in report.included]
-        drawn = line(group, runs, metric, axis)
-        if drawn is not None:
-            found.append({"group": index, **_line(drawn)})
-    return found
+def _lines(lines: list[Line | None]) -> list[dict[str, Any]]:
+    return [{"group": index, **_line(drawn)} for index, drawn in enumerate(lines) if drawn is not None]
 
 
 def _line(drawn: Line) -> dict[str, Any]:

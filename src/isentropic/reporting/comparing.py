@@ -1,37 +1,36 @@
 """Final scores as pictures: points and intervals, performance profiles, probabilities of improvement."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 
 from isentropic.reporting.bootstrap import FEW
 from isentropic.reporting.claims import Comparison
-from isentropic.reporting.drawing import SETTINGS, canvas, frame, plain, save, style
-from isentropic.reporting.figures import Picture
+from isentropic.reporting.drawing import canvas, frame, plain, save, style
+from isentropic.reporting.figures import Drawing, Picture
 from isentropic.reporting.groups import Group
 from isentropic.reporting.statistics import Score, profile, title
 
 
 def score_pictures(
     groups: Sequence[Group], scores: Sequence[Score], compared: Sequence[Comparison], folder: Path
-) -> list[Picture]:
+) -> list[Drawing]:
     styles = {id(group): style(index) for index, group in enumerate(groups)}
-    pictures: list[Picture] = []
-    with matplotlib.rc_context(SETTINGS):
-        for metric in dict.fromkeys(score.metric for score in scores):
-            rows = [score for score in scores if score.metric == metric and id(score.group) in styles]
-            pairs = [pair for pair in compared if pair.metric == metric and pair.probability.size >= FEW]
-            if not rows:
-                continue
-            pictures.append(_points(metric, rows, styles, folder))
-            if any(score.estimate.size >= FEW for score in rows) and len(rows) > 1:
-                pictures.append(_profiles(metric, rows, styles, folder))
-            if pairs:
-                pictures.append(_improvements(metric, pairs[:15], folder))
-    return pictures
+    found: list[Drawing] = []
+    for metric in dict.fromkeys(score.metric for score in scores):
+        rows = [score for score in scores if score.metric == metric and id(score.group) in styles]
+        pairs = [pair for pair in compared if pair.metric == metric and pair.probability.size >= FEW]
+        if not rows:
+            continue
+        found.append(partial(_points, metric, rows, styles, folder))
+        if any(score.estimate.size >= FEW for score in rows) and len(rows) > 1:
+            found.append(partial(_profiles, metric, rows, styles, folder))
+        if pairs:
+            found.append(partial(_improvements, metric, pairs[:15], folder))
+    return found
 
 
 def _points(metric: str, rows: list[Score], styles: dict[int, Any], folder: Path) -> Picture:

@@ -16,9 +16,8 @@ VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "swin
 TOGETHER = 500  # runs in memory at once
 
 
-def write(report: Report, folder: Path) -> None:
+def runs(report: Report, folder: Path) -> None:
     pq.write_table(_runs(report), folder / "runs.parquet")
-    _curves(report, folder / "curves.parquet")
 
 
 def _runs(report: Report) -> Any:
@@ -55,11 +54,11 @@ def _array(values: list[Any]) -> Any:
     return pa.array(values if len(kinds) <= 1 else [None if value is None else str(value) for value in values])
 
 
-def _curves(report: Report, path: Path) -> None:
+def curves(report: Report, folder: Path) -> None:
     """A row per run and rollout, a column per metric."""
     metrics = sorted({name for run in report.runs for name in run.metrics})
     schema = pa.schema([("run", pa.string()), ("step", pa.int64()), *((name, pa.float32()) for name in metrics)])
-    with pq.ParquetWriter(path, schema) as writer:
+    with pq.ParquetWriter(folder / "curves.parquet", schema) as writer:
         for start in range(0, len(report.runs), TOGETHER):
             writer.write_table(_rows(report, report.runs[start : start + TOGETHER], metrics, schema))
 

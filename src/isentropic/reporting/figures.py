@@ -1,7 +1,8 @@
 """Learning curves as pictures: one metric over one axis, every group with its interval and its seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,32 +47,37 @@ class Strays:
     traces: list[tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Task:
-    """A picture to draw."""
-
-    metric: str
-    axis: str
-    lines: list[Line | None]
-    strays: list[Strays]
-    targets: list[float]
-    folder: Path
+Drawing = Callable[[], Picture]  # yet to be made
+Lines = dict[tuple[str, str], list[Line | None]]  # by metric and axis: of each group
 
 
-def curve_pictures(groups: Sequence[Group], included: set[Path], folder: Path) -> list[Picture]:
-    """`included`: folders of the runs in the statistics; the others are drawn thin and grey, up to their end."""
+def draw(drawings: Sequence[Drawing], many: bool) -> list[Picture]:
+    """`many`: whether it takes long enough for several processes."""
+    return spread(_draw, drawings, chunk=1 if many else len(drawings) or 1)
+
+
+def curve_lines(groups: Sequence[Group], included: set[Path]) -> Lines:
+    """`included`: folders of the runs in the statistics."""
     runs = [run for group in groups for run in group.runs]
+    kept = [[run for run in group.runs if run.folder in included] for group in groups]
     evaluations = sorted({name for run in runs for name in run.scores})
-    tasks: list[Task] = []
-    for metric in (*evaluations, *(name for name in TITLES if any(name in run.metrics for run in runs))):
-        for axis in AXES if metric in EVERY_AXIS or metric in evaluations else ("rollouts",):
-            kept = [[run for run in group.runs if run.folder in included] for group in groups]
-            lines = [line(group, some, metric, axis) for group, some in zip(groups, kept, strict=True)]
-            strays = [strays_of(group, included, metric, axis) for group in groups]
-            if any(lines) or any(one.traces for one in strays):
-                targets = steady_targets(runs) if metric == "entropy/mean" else []
-                tasks.append(Task(metric, axis, lines, strays, targets, folder))
-    return spread(_draw, tasks, chunk=1 if len(groups) > PANELS else len(tasks) or 1)
+    return {
+        (metric, axis): [line(group, some, metric, axis) for group, some in zip(groups, kept, strict=True)]
+        for metric in (*evaluations, *(name for name in TITLES if any(name in run.metrics for run in runs)))
+        for axis in (AXES if metric in EVERY_AXIS or metric in evaluations else ("rollouts",))
+    }
+
+
+def curve_pictures(groups: Sequence[Group], included: set[Path], lines: Lines, folder: Path) -> list[Drawing]:
+    """Runs that are not included are drawn thin and grey, up to their end."""
+    runs = [run for group in groups for run in group.runs]
+    found: list[Drawing] = []
+    for (metric, axis), drawn in lines.items():
+        strays = [strays_of(group, included, metric, axis) for group in groups]
+        if any(drawn) or any(one.traces for one in strays):
+            targets = steady_targets(runs) if metric == "entropy/mean" else []
+            found.append(partial(_drawn, metric, axis, drawn, strays, targets, folder))
+    return found
 
 
 def strays_of(group: Group, included: set[Path], metric: str, axis: str) -> Strays:
@@ -79,9 +85,9 @@ def strays_of(group: Group, included: set[Path], metric: str, axis: str) -> Stra
     return Strays(group, [found for run in out if (found := trace(run, metric, axis)) is not None])
 
 
-def _draw(task: Task) -> Picture:
+def _draw(drawing: Drawing) -> Picture:
     with matplotlib.rc_context(SETTINGS):
-        return _drawn(**vars(task))
+        return drawing()
 
 
 def _drawn(

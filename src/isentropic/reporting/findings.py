@@ -7,11 +7,12 @@ from pathlib import Path
 
 from isentropic.reporting.claims import Comparison, comparisons
 from isentropic.reporting.comparing import score_pictures
-from isentropic.reporting.drawing import STYLES
-from isentropic.reporting.figures import Picture, curve_pictures
+from isentropic.reporting.drawing import PANELS, STYLES
+from isentropic.reporting.figures import Lines, Picture, curve_lines, curve_pictures, draw
 from isentropic.reporting.groups import Group, group
 from isentropic.reporting.odd import Odd, complete, odd, twice
 from isentropic.reporting.overview import overview
+from isentropic.reporting.parallel import spread
 from isentropic.reporting.runs import Run
 from isentropic.reporting.statistics import Score, measured, scores
 from isentropic.reporting.verdict import Verdict, judge
@@ -36,6 +37,7 @@ class Report:
     comparisons: list[Comparison]  # of those shown
     verdicts: dict[Path, Verdict]  # on entropy, by the folder of the run
     odd: list[Odd]
+    lines: Lines  # of the groups shown
     pictures: list[Picture]  # in the folder figures/, beside the report
 
 
@@ -51,8 +53,9 @@ def findings(
     shown = _shown(grouping.groups, reference, found)
     places = {id(one) for one in shown}
     compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
-    pictures = overview(shown, included, figures)
-    pictures += score_pictures(shown, found, compared, figures) + curve_pictures(shown, included, figures)
+    lines = curve_lines(shown, included)
+    drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, compared, figures)
+    drawings += curve_pictures(shown, included, lines, figures)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
         command=command,
@@ -67,9 +70,10 @@ def findings(
         included=included,
         scores=found,
         comparisons=compared,
-        verdicts={run.folder: judge(run) for run in runs},
+        verdicts=dict(zip((run.folder for run in runs), spread(judge, runs, chunk=500), strict=True)),
         odd=odd(grouping.groups),
-        pictures=pictures,
+        lines=lines,
+        pictures=draw(drawings, many=len(shown) > PANELS),
     )
 
 

@@ -44,12 +44,15 @@ def group(runs: Sequence[Run], ignore: Iterable[str] = ()) -> Grouping:
     """
     ignored = tuple(ignore)
     known = [run for run in runs if run.config]
-    keys = dict.fromkeys(key for run in known for key in run.config)
+    keys = {key: None for run in known for key in run.config}
     for name in ignored:
         if not any(_under(key, name) for key in keys):
             raise ValueError(f"--ignore {name}: no run has such a key; config.yaml of a run lists them")
-    homes = [_homes(run) for run in known]
-    written = {key: [run.config.get(key, ABSENT) for run in known] for key in keys if not NO_SETTINGS.fullmatch(key)}
+    changing = _changing([run.config for run in known])
+    asked = [key for key in keys if key in changing and not NO_SETTINGS.fullmatch(key)]
+    written = {key: [run.config.get(key, ABSENT) for run in known] for key in asked}
+    placed = any(_place(value) for column in written.values() for value in column)
+    homes = [_homes(run) if placed else () for run in known]
     columns = {key: _placeless(column, homes) for key, column in written.items() if _differ(column)}
     varied = {k: c for k, c in columns.items() if _differ(c) and not any(_under(k, i) for i in ignored)}
     seeds = _seeds(varied)
@@ -91,6 +94,18 @@ def _grouped(runs: Sequence[Run], settings: dict[str, list[Scalar]], seeds: list
     return Grouping(groups, list(settings), seeds, notes)
 
 
+def _changing(configs: list[dict[str, Scalar]]) -> set[str]:
+    """Keys that are not the same in all, and maybe more: the others of thousands of runs need no column."""
+    if not configs:
+        return set()
+    first, found = configs[0].items(), set[str]()
+    true = {key for key, value in first if value is True}
+    for config in configs:
+        found.update(key for key, _ in first ^ config.items())
+        found |= true ^ {key for key, value in config.items() if value is True}  # in Python, True is 1
+    return found | {key for config in configs for key, value in config.items() if value != value}
+
+
 def _placeless(column: list[Scalar], homes: list[tuple[str, ...]]) -> list[Scalar]:
     """Paths without the folders that are the machine's or the run's, so that copies of a project compare."""
     return [_stripped(value, home) for value, home in zip(column, homes, strict=True)]
@@ -103,11 +118,15 @@ def _differ(column: list[Scalar]) -> bool:
 
 
 def _stripped(value: Scalar, home: tuple[str, ...]) -> Scalar:
-    if isinstance(value, str) and "/" in value:
+    if isinstance(value, str) and _place(value):
         for path in home:
             if value.startswith(path):
                 return "…" + value[len(path) :]
     return value
+
+
+def _place(value: Scalar) -> bool:
+    return isinstance(value, str) and "/" in value
 
 
 def _homes(run: Run) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def _tables(file: Path, remarks: list[str]) -> list[tuple[list[str], np.ndarray]
     except OSError as error:
         remarks.append(f"{file.name} could not be read ({error.strerror})")
         return []
-    head, _, body = text.replace("\r", "").partition("\n")
+    head, _, body = text.partition("\n")
     names = head.split(",")
     if "step" not in names:
         remarks.append(f"{file.name} is empty" if not head else f"{file.name} has no column step, so it was not read")
@@ -89,13 +89,13 @@ def _fast(body: str, width: int) -> np.ndarray | None:
     rows = body.count("\n")
     if body.count(",") != rows * (width - 1):
         return None
-    full = f",{body}".replace("\n", ",\n,")
+    full = "," + body.replace("\n", ",")
     if ",," in full:
         full = full.replace(",,", f",{EMPTY},").replace(",,", f",{EMPTY},")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of text that is no number, which the size tells
         try:
-            cells = np.fromstring(full.replace(",\n,", ",").strip(","), sep=",")
+            cells = np.fromstring(full.strip(","), sep=",")
         except ValueError:
             return None
     return cells.reshape(rows, width) if cells.size == rows * width else None

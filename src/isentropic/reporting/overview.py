@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 
-from isentropic.reporting.drawing import PANELS, SETTINGS, canvas, frame, save
+from isentropic.reporting.drawing import PANELS, canvas, frame, save
 from isentropic.reporting.figures import (
     TITLES,
+    Drawing,
+    Lines,
     Picture,
     Strays,
     draw_bands,
@@ -20,33 +22,34 @@ from isentropic.reporting.figures import (
     told,
 )
 from isentropic.reporting.groups import Group
-from isentropic.reporting.lines import line
+from isentropic.reporting.lines import Line
 from isentropic.reporting.runs import Run
 
 NAME = "overview"
 
 
-def overview(groups: Sequence[Group], included: set[Path], folder: Path) -> list[Picture]:
+def overview(groups: Sequence[Group], included: set[Path], lines: Lines, folder: Path) -> list[Drawing]:
     """Of many groups the lines alone, as seeds and bands would cover them. None where there is too little to see."""
-    runs = [run for group in groups for run in group.runs]
-    metrics = _metrics(runs)
-    if len(metrics) < 2:
-        return []
-    with matplotlib.rc_context(SETTINGS):
-        figure = canvas(10, 3.1 * -(-len(metrics) // 2))
-        frames = list(figure.subplots(-(-len(metrics) // 2), 2, squeeze=False).flat)
-        for spare in frames[len(metrics) :]:
-            spare.set_visible(False)
-        words = [_part(here, metric, groups, included, runs) for here, metric in zip(frames, metrics, strict=False)]
-        handles = {
-            name: handle for here in frames for handle, name in zip(*here.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
-        save(figure, folder, NAME)
+    metrics = _metrics([run for group in groups for run in group.runs])
+    return [partial(_drawn, metrics, groups, included, lines, folder)] if len(metrics) > 1 else []
+
+
+def _drawn(metrics: list[str], groups: Sequence[Group], included: set[Path], lines: Lines, folder: Path) -> Picture:
+    figure = canvas(10, 3.1 * -(-len(metrics) // 2))
+    frames = list(figure.subplots(-(-len(metrics) // 2), 2, squeeze=False).flat)
+    for spare in frames[len(metrics) :]:
+        spare.set_visible(False)
+    words = [
+        _part(here, metric, groups, included, lines[metric, "rollouts"])
+        for here, metric in zip(frames, metrics, strict=False)
+    ]
+    handles = {name: handle for here in frames for handle, name in zip(*here.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+    save(figure, folder, NAME)
     note = "Thick: interquartile mean over seeds; band: its 95 % bootstrap interval, from 3 seeds on; thin: the seeds."
     if len(groups) > PANELS:
         note = "Interquartile means over seeds, without their intervals, which the pictures of each metric have."
-    return [Picture(NAME, "Overview", " ".join(words), note, "", "")]
+    return Picture(NAME, "Overview", " ".join(words), note, "", "")
 
 
 def _metrics(runs: list[Run]) -> list[str]:
@@ -56,9 +59,9 @@ def _metrics(runs: list[Run]) -> list[str]:
     return [*logged, *filter(None, first)]
 
 
-def _part(axis: Any, metric: str, groups: Sequence[Group], included: set[Path], runs: list[Run]) -> str:
+def _part(axis: Any, metric: str, groups: Sequence[Group], included: set[Path], lines: list[Line | None]) -> str:
     """Draws it, and says what it shows."""
-    lines = [line(group, [r for r in group.runs if r.folder in included], metric, "rollouts") for group in groups]
+    runs = [run for group in groups for run in group.runs]
     strays = [strays_of(group, included, metric, "rollouts") for group in groups]
     targets = steady_targets(runs) if metric == "entropy/mean" else []
     for index, (drawn, stray) in enumerate(zip(lines, strays, strict=True)):

@@ -60,16 +60,22 @@ def find(folders: Sequence[Path | str], label: str = "") -> list[Run]:
 
     Raises ValueError for a folder that is not there, and where there is no run in any.
     """
-    found: dict[Path, tuple[Path, set[str]]] = {}
+    found: dict[tuple[int, int], tuple[Path, set[str]]] = {}
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise ValueError(f"there is no folder {folder}; give that of a run or of a sweep")
         for path, names in run_folders(folder):
-            found.setdefault(path.resolve(), (path, names))
+            found.setdefault(identity(path), (path, names))
     if not found:
         listed = ", ".join(map(str, folders)) or "no folder"
         raise ValueError(f"no run in {listed}; a run's folder holds metrics.csv (logger=csv) and config.yaml")
     return spread(partial(load, label=label), list(found.values()), chunk=250)
+
+
+def identity(folder: Path) -> tuple[int, int]:
+    """The same for one folder under several names."""
+    facts = os.stat(folder)
+    return facts.st_dev, facts.st_ino
 
 
 def run_folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
