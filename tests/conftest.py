@@ -124,7 +124,8 @@ def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
     """A data module: rollouts of four groups of four, three problems to be judged on."""
     from isentropic.rollout.datamodule import Judging, RolloutDataModule
 
-    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "seed": 0, "curation": {}}
+    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "ahead": False}
+    sizes |= {"seed": 0, "curation": {}}
     if "judging" not in settings:
         settings["judging"] = Judging(split="test", problems=judged, count=2, batch=2, decoding=decoding())
     defaults = sizes | {"tokenizer": model, "chat": False, "decoding": decoding(temperature=temperature)}

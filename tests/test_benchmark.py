@@ -14,7 +14,8 @@ from isentropic.compose import ROOT, compose, loader_of
 from isentropic.entry import CONFIGS
 
 SMALL = (
-    "trainer=cpu", "benchmark.model=tiny", "benchmark.prompts=4", "benchmark.group=4", "benchmark.prompt_tokens=8",
+    "trainer=cpu", "policy.model.compile=false",
+    "benchmark.model=tiny", "benchmark.prompts=4", "benchmark.group=4", "benchmark.prompt_tokens=8",
     "benchmark.response_tokens=12", "benchmark.updates=2", "benchmark.steps=2",
 )  # fmt: skip
 

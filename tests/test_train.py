@@ -193,8 +193,6 @@ def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_
     first = inside(train, *SPREAD, "rollout.steps=1")
     sharded = ["sampler=transformers", *ON_RANKS, "rollout.steps=2", "callbacks.checkpoint.sharded=true"]
     sharded += ["policy.optimization.sharded_gradients=true"]
-    sharded += ["policy.model.packing=true", "policy.model.activation_checkpointing=selective"]
-    sharded += ["policy.optimization.micro_batch=null", "policy.optimization.micro_tokens=128"]
     result = command(
         "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
     )
@@ -225,9 +223,31 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(command
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
     steps = {**rows(first), **rows(two), **rows(one)}
-    assert_same(leaves(steps), leaves(rows(alone)), 1e-5)
-    assert_same(learnt(one), learnt(alone), 1e-5)
+    assert_same(leaves(steps), leaves(rows(alone)), 1e-4)
+    assert_same(learnt(one), learnt(alone), 1e-4)
     assert all(".lora_" in name for name in last(one)["state_dict"])
+
+
+def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(command, inside, tmp_path):
+    once = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
+    alone = inside(train, *once, "policy.one_forward=false")
+    packed = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "policy.model.packing=true"]
+    packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.micro_tokens=100"]
+    packed += ["policy.optimization.micro_batch=null", "policy.optimization.sharded_gradients=true"]
+    result = command("train", *once, *packed, f"hydra.run.dir={tmp_path}/run")
+    assert result.returncode == 0, result.stderr
+    assert_same(leaves(rows(tmp_path / "run")), leaves(rows(alone)), 1e-5)
+    assert_same(learnt(tmp_path / "run"), learnt(alone), 1e-5)
+
+
+def test_an_engine_gets_weights_with_adapters_merged_in(command, tmp_path):
+    adapted = ["policy/adapter=lora", "policy.adapter.rank=4", "policy.optimization.lr=0.03"]
+    result = command("train", *adapted, "evaluation=[]", f"hydra.run.dir={tmp_path}/run")
+    assert result.returncode == 0, result.stderr
+    steps = rows(tmp_path / "run")
+    for row in steps.values():
+        assert max(row["sampler/logp_gap"], row["sampler/canary_gap"]) < 1e-4
+    assert abs(steps[2]["entropy/measured_change"]) > 1e-3, "nothing was learnt"
 
 
 def test_two_ranks_with_an_engine_each_learn_what_one_learns(command, quickstart, tmp_path):

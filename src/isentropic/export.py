@@ -43,7 +43,7 @@ class Request:
 
     @classmethod
     def of(cls, arguments: list[str]) -> "Request":
-        given = dict(argument.partition("=")[::2] for argument in arguments)
+        given = {key: value for key, _, value in (argument.partition("=") for argument in arguments)}
         for key in given:
             if key not in DEFAULTS:
                 raise ValueError(does_not_exist(key, key, DEFAULTS, "export"))

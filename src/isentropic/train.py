@@ -88,7 +88,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
-        check_sampler(algorithm, sampler.tells)
+        check_sampler(algorithm, sampler.tells, data.ahead, sampler.apart)
         for name, ours, theirs in (
             ("size", policy.size, data.size),
             ("decoding.temperature", policy.temperature, data.decoding.temperature),

@@ -5,6 +5,7 @@ pays for what nobody uses.
 """
 
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,34 @@ def test_a_controller_changes_its_drive_exactly_if_it_says_so(build, name):
     readings = [Vitals(entropy, step / 40) for step, entropy in enumerate([2.0] * 20 + [0.05] * 20)]
     drives = [control.update(vitals) for vitals in readings]
     assert any(drive != drives[0] for drive in drives) == control.changes
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((CONFIGS / "control").glob("*.yaml"))])
+def test_a_controller_reads_the_entropy_exactly_if_it_says_so(build, name):
+    def drives(*entropies):
+        control = build(f"algorithm/control={name}").control
+        return control, [control.update(Vitals(entropy, step / 40)) for step, entropy in enumerate(entropies)]
+
+    (control, falling), (_, steady), (_, unread) = (
+        drives(*e) for e in ([2.0] * 20 + [0.05] * 20, [2.0] * 40, [nan] * 40)
+    )
+    assert (falling != steady) == control.reads_policy
+    assert control.reads_policy or falling == unread
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((CONFIGS / "advantage").glob("*.yaml"))])
+def test_an_advantage_reads_the_policy_exactly_if_it_says_so(build, fixture, name):
+    batch, *_ = fixture
+    made, unread = build(f"algorithm/advantage={name}").advantage, torch.full_like(batch.old_logp, torch.nan)
+    poisoned = replace(batch, old_logp=unread, old_entropy=unread, old_sensitivity=unread)
+    shifted = replace(batch, old_logp=batch.old_logp * 2, old_entropy=batch.old_entropy * torch.rand(4, 5))
+    same = [torch.equal(made(other), made(batch)) for other in (poisoned, shifted)]
+    assert same == [not made.reads_policy] * 2
+
+
+@pytest.mark.parametrize("name", [name for seam, name in PARTS if seam == "credit"])
+def test_a_rule_reads_the_policy_exactly_if_it_says_so(part, fixture, name):
+    now = fixture[1]
+    unread = torch.full_like(now.logp, torch.nan)
+    changed = {"batch": {f"old_{key}": unread for key in vars(now)}, "now": dict.fromkeys(vars(now), unread)}
+    assert differs(part("credit", name), "credit", fixture, **changed) == part("credit", name).reads_policy

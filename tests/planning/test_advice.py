@@ -24,12 +24,15 @@ def test_nothing_is_said_of_a_run_that_fits(small):
 @pytest.mark.parametrize(
     ("changes", "remedy"),
     [
-        ({"longest": 90, "micro_batch": 2, "rows": 400}, "take policy.model.activation_checkpointing=full"),
+        ({"longest": 90, "micro_batch": 1, "rows": 400}, "take policy.model.activation_checkpointing=full"),
         (
-            {"longest": 90, "micro_batch": 64, "rows": 400, "checkpointing": True},
+            {"longest": 90, "micro_batch": 64, "rows": 400, "checkpointing": "full"},
             "lower policy.optimization.micro_tokens",
         ),
-        ({"chunk": 800, "longest": 90, "rows": 400, "micro_batch": 64}, "lower policy.model.chunk=800"),
+        (
+            {"chunk": 6000, "longest": 90, "rows": 400, "micro_batch": 64, "checkpointing": "full"},
+            "lower policy.model.chunk=6000",
+        ),
         (
             {"shards": 4, "ranks": 4, "rows": 8, "micro_batch": 1, "chunk": 1},
             "take policy.optimization.sharded_gradients=true",

@@ -2,29 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from isentropic.planning.duration import concurrency, duration, forward, rollout, sync, wire
+from isentropic.planning.activations import layer
+from isentropic.planning.duration import READING, backward, duration, forward, sync, wire
+from isentropic.planning.lengths import Lengths
 from isentropic.planning.memory import GIB
-
-
-def test_a_rollout_by_hand(small):
-    """Four answers of ten tokens together: ten steps, each of which reads all weights and what came before."""
-    n, work = small.model.parameters, small.work()
-    seconds = rollout(small.model, work, small.card(), GIB, prompts=2, answers=4, longest=10)
-    prefill = 2 * n * 2 * 6 / 1e12
-    weights = 10 * 2 * n / 1e11
-    keys = 4 * (6 * 10 + 100 / 2) * small.model.cache(2) / 1e11
-    assert seconds == pytest.approx(prefill + weights + keys)
-    own = rollout(small.model, work, small.card(step=1.0, sequence=0.5), GIB, prompts=2, answers=4, longest=10)
-    assert own - seconds == pytest.approx(10 * 1.0 + 4 * 10 * 0.5)
-
-
-def test_answers_written_at_one_time_are_limited_by_engine_and_cache(small):
-    work = small.work()
-    assert concurrency(small.model, work, GIB, 100, 10) == 8
-    assert concurrency(small.model, work, GIB, 4, 10) == 4
-    held = 6 + 100 / (2 * 10)
-    assert concurrency(small.model, work, 3 * held * small.model.cache(2), 100, 10) == pytest.approx(3)
-    assert concurrency(small.model, small.work(engine=None), GIB, 100, 10) == 0
+from isentropic.planning.workload import Adapter
 
 
 def test_reading_by_hand(small):
@@ -35,7 +17,25 @@ def test_reading_by_hand(small):
     head = 2 * model.head * 4 * 10
     seconds = forward(model, work, small.card(bandwidth=1e30), parts)
     assert seconds == pytest.approx((body + head) / 1e12)
-    assert forward(model, work, small.card(launch=1.0), parts) == len(parts) * model.layers
+    launched = forward(model, work, small.card(bandwidth=1e30, launch=1.0), parts)
+    assert launched == pytest.approx(len(parts) * model.layers + head / 1e12)
+
+
+def test_what_goes_through_memory_by_hand(small):
+    """Weights to bf16 and out again, what a layer keeps as often as the card says, and the logits."""
+    model, work = small.model, small.work()
+    seconds = forward(model, work, small.card(flops=1e30), work.parts(4))
+    moved = 6 * model.parameters + 2 * layer(model, work) * 4 * 16 + READING * 1000 * 4 * 10
+    assert seconds == pytest.approx(moved / 1e11)
+
+
+def test_packed_rows_have_no_padding(small):
+    lengths = Lengths(prompt=6, share=0.5, kept=1.0)
+    padded, packed = (small.work(lengths=lengths, packed=packed, micro_batch=4) for packed in (False, True))
+    (part,) = packed.parts(4)
+    assert (padded.tokens(part), packed.tokens(part)) == (4 * part[0], sum(part) - 4)
+    less, more = (backward(small.model, work, small.card(), [part]) for work in (packed, padded))
+    assert less < more
 
 
 def test_a_collective_takes_links_in_a_node_and_the_network_beyond(small):
@@ -48,6 +48,7 @@ def test_a_collective_takes_links_in_a_node_and_the_network_beyond(small):
 def test_weights_are_sent_and_put_to_sleep(small):
     n, card = small.model.parameters, small.card(tensor=1.0)
     assert sync(small.model, small.work(), card) == small.model.tensors + 2 * n / 1e9
+    assert duration(small.model, small.work(), card, GIB).phases["sleep"] == 2 * n / 1e9
     awake = replace(small.work().engine, sleeps=False)
     assert sync(small.model, small.work(engine=awake), card) == small.model.tensors
     assert sync(small.model, small.work(engine=None), card) == 0
@@ -64,7 +65,9 @@ def test_a_run_is_its_start_its_steps_and_its_evaluations(small):
 @pytest.mark.parametrize(
     ("more", "phase"),
     [
-        ({"checkpointing": True}, "update"),
+        ({"checkpointing": "full"}, "update"),
+        ({"checkpointing": "selective"}, "update"),
+        ({"chunk": 1}, "update"),
         ({"updates": 4, "micro_batch": 1}, "update"),
         ({"longest": 14}, "update"),
         ({"longest": 14}, "rollout"),
@@ -83,3 +86,16 @@ def test_rules_that_read_again_cost_a_pass_each(small):
     once = duration(small.model, small.work(rereads=1), small.card(), GIB)
     assert took.phases["reading again"] == pytest.approx(3 * once.phases["reading again"])
     assert "reading again" not in duration(small.model, small.work(), small.card(), GIB).phases
+
+
+def test_settings_that_save_time_save_it(small):
+    slow = duration(small.model, small.work(), small.card(), GIB)
+    assert "old log-probs" not in duration(small.model, small.work(once=True), small.card(), GIB).phases
+    for faster in ({"fused": True}, {"adapter": Adapter(1, ("q_proj",), 2)}):
+        assert duration(small.model, small.work(**faster), small.card(), GIB).phases["update"] < slow.phases["update"]
+
+
+def test_answers_are_judged_by_processes_or_at_once(small):
+    card = small.card(verify=3.0)
+    assert duration(small.model, small.work(verifiers=2), card, GIB).phases["verification"] == 4 * 3 / 2
+    assert "verification" not in duration(small.model, small.work(verifiers=None), card, GIB).phases

@@ -11,25 +11,31 @@ def test_what_a_preset_asks_of_each_rank():
     stare = work("experiment=stare_qwen2_5_math_7b")
     assert (stare.ranks, stare.shards, stare.rows, stare.updates, stare.mini) == (16, 16, 32, 1, 32)
     assert stare.prompts_asked == 2 * 4, "two rounds, as dynamic sampling keeps half"
-    assert (stare.size, stare.checkpointing, stare.sharded_gradients, stare.rereads) == (2, True, True, 0)
+    assert (stare.size, stare.checkpointing, stare.sharded_gradients, stare.rereads) == (2, "full", True, 0)
+    assert stare.packed and stare.fused and not stare.once, "STARE reads the policy before it learns"
     assert (stare.engine.sleeps, stare.engine.share, stare.engine.cache) == (True, 0.6, None)
     assert stare.evaluations == 2 + 4999 // 10
     stapo = work("experiment=stapo_qwen3_8b_base")
     assert (stapo.updates, stapo.rereads, stapo.prompts_asked) == (4, 3, 256 // 64)
 
 
-def test_a_card_alone_shares_nothing_and_an_entropy_bonus_costs_a_gradient():
-    alone = work(
-        "algorithm=entropy_bonus", "policy.reference=${policy.model.path}", "algorithm/penalty=[entropy_bonus]"
-    )
+def test_a_card_alone_shares_nothing():
+    alone = work("algorithm=grpo", "policy.reference=${policy.model.path}")
     assert (alone.ranks, alone.shards, alone.size) == (1, 1, 4)
-    assert alone.entropy_gradient and alone.reference
+    assert alone.once and alone.reference and alone.readings == 1
+
+
+def test_adapters_are_planned_by_their_rank_and_the_base():
+    assert work("policy/adapter=lora", "policy.adapter.rank=8").adapter.rank == 8
 
 
 def test_rows_go_together_as_the_policy_cuts_them(small):
     parts = small.work(micro_batch=3).parts(4)
     assert parts == [[16, 16, 16], [16]]
     assert small.work(micro_tokens=20).parts(2) == [[16], [16]]
+    packed = small.work(packed=True, micro_batch=None, micro_tokens=31, read_tokens=45)
+    assert packed.parts(4) == [[16, 16], [16, 16]]
+    assert packed.parts(3, learns=False) == [[16, 16, 16]]
 
 
 def test_prompts_are_no_longer_than_the_context_leaves():

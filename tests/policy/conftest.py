@@ -66,7 +66,7 @@ def policy(tiny_model):
     from isentropic.policy.module import PolicyModule
     from isentropic.policy.optimization import Optimization
 
-    def make(model=tiny_model, temperature=1.0, reference=None, **settings):
+    def make(model=tiny_model, temperature=1.0, reference=None, one_forward=True, adapter=None, **settings):
         algorithm = Algorithm(
             control=Gate(target=9.0, step=0.0, ceiling=5.0),
             advantage=Grpo(divide_by_std=True),
@@ -84,7 +84,7 @@ def policy(tiny_model):
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
             reference, optimization,
-            size=8, temperature=temperature, reread=True, one_forward=True, seed=0, adapter=None,
+            size=8, temperature=temperature, reread=True, one_forward=one_forward, seed=0, adapter=adapter,
         )  # fmt: skip
         return module
 

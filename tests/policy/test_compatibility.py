@@ -5,10 +5,11 @@ import pytest
 from isentropic.algorithm.clipping import Clipping
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.credit.kl_cov import KlCov
+from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
 from isentropic.algorithm.penalty.anchor import Anchor
 from isentropic.algorithm.penalty.entropy_bonus import EntropyBonus
 from isentropic.algorithm.penalty.kl import Kl
-from isentropic.policy.compatibility import check_parts, followers, unheard
+from isentropic.policy.compatibility import check_parts, check_sampler, followers, unheard
 
 
 @pytest.fixture
@@ -73,3 +74,23 @@ def test_parts_that_follow_are_found_without_a_list():
     assert {"algorithm/credit=[stare]", "algorithm/credit=[entro_pic]", "algorithm/penalty=[entropy_bonus]"} <= set(
         followers()
     )
+
+
+def test_a_sampler_that_fits_is_let_through(algorithm):
+    corrected = replace(algorithm, credit={"truncated_importance": TruncatedImportance(2.0)})
+    check_sampler(algorithm, tells=False, ahead=False, apart=False)
+    check_sampler(corrected, tells=True, ahead=True, apart=True)
+
+
+@pytest.mark.parametrize(
+    ("corrected", "tells", "ahead", "apart", "sentence"),
+    [
+        (True, False, False, False, r"credit\.truncated_importance reads .* take sampler\.logprobs=all"),
+        (True, True, True, False, r"which this sampler cannot do; take sampler=vllm_server"),
+        (False, True, True, True, r"no part corrects for it; take algorithm/credit=\[truncated_importance\]"),
+    ],
+)
+def test_a_sampler_that_lacks_what_is_asked_of_it_is_refused(algorithm, corrected, tells, ahead, apart, sentence):
+    rules = {"truncated_importance": TruncatedImportance(2.0)} if corrected else {}
+    with pytest.raises(ValueError, match=sentence):
+        check_sampler(replace(algorithm, credit=rules), tells, ahead, apart)

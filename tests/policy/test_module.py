@@ -237,3 +237,70 @@ def test_an_update_has_the_entropy_computed_only_where_a_penalty_reads_it(policy
     metrics = fit(module, [rollout])
     assert seen[0].isfinite().all() == seen[0].requires_grad == paid
     assert metrics["policy/skipped"] == 0 and metrics["entropy/mean"] > 0
+
+
+class Harmless(WithoutTruncated):
+    """Says what is true of it: it looks at how answers ended, not at the policy."""
+
+    reads_policy = False
+
+
+def plain(module, rules=None, **parts):
+    """GRPO without a controller, over the rules."""
+    from isentropic.algorithm.control.constant import Constant
+
+    for name, part in ({"control": Constant(0.0, 0.0), "credit": rules or {}} | parts).items():
+        object.__setattr__(module.algorithm, name, part)
+    return module
+
+
+@pytest.mark.parametrize("rules", [{}, {"harmless": Harmless()}])
+@pytest.mark.parametrize("cut", [{}, {"micro_batch": 2}, {"micro_batch": None, "micro_tokens": 30}])
+def test_one_forward_is_both_the_reading_and_the_update(policy, fit, rollout, rules, cut):
+    batch = replace(rollout, truncated=torch.arange(8) == 5, sampler_logp=torch.full((8, 15), -2.0))
+    modules = [plain(policy(**cut, one_forward=once), rules) for once in (True, False)]
+    assert [module.once for module in modules] == [True, False]
+    (gradient, metrics), (slope, expected) = (gradient_of(module, fit, batch) for module in modules)
+    assert slope.abs().max() > 1e-3
+    torch.testing.assert_close(gradient, slope, atol=1e-6, rtol=1e-5)
+    assert metrics == pytest.approx(expected, abs=1e-5, nan_ok=True)
+    for name in ("old_logp", "old_entropy", "old_sensitivity"):
+        ours, theirs = (torch.where(batch.mask, getattr(m.seen.batch, name), 0) for m in modules)
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+    assert modules[0].seen.touched.keys() == rules.keys()
+    for name in rules:
+        assert torch.equal(modules[0].seen.touched[name], modules[1].seen.touched[name])
+
+
+def test_what_asks_before_the_update_is_answered_by_a_reading_of_its_own(policy, fit, rollout):
+    from isentropic.algorithm.advantage.gtpo import Gtpo
+    from isentropic.algorithm.control.gate import Gate
+    from isentropic.algorithm.penalty.entropy_bonus import EntropyBonus
+
+    shares = {"norm": "split", "unbiased": True, "clamp_low": None, "clamp_high": None, "floor": 1e-6}
+    asking = [
+        plain(policy(mini_batch=4, micro_batch=4)),
+        plain(policy(), control=Gate(target=9.0, step=0.0, ceiling=5.0)),
+        plain(policy(), {"truncated": WithoutTruncated()}),  # says nothing of itself
+        plain(policy(), advantage=Gtpo(base=1.0, bonus=0.1, **shares)),
+        plain(policy(), penalty={"entropy_bonus": EntropyBonus(0.1)}),
+    ]
+    assert not any(module.once for module in asking) and plain(policy()).once
+
+
+def forwards(module, fit, batch):
+    """How often the policy reads the rollout, as one micro-batch."""
+    seen, configure = [], module.configure_model
+
+    def watched():
+        configure()
+        module.policy.register_forward_hook(lambda *_: seen.append(1))
+
+    module.configure_model = watched
+    fit(module, [batch])
+    return len(seen)
+
+
+def test_a_rollout_is_read_once_where_it_can_be(policy, fit, rollout):
+    assert forwards(plain(policy()), fit, rollout) == 1
+    assert forwards(plain(policy(one_forward=False)), fit, rollout) == 2

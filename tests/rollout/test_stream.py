@@ -26,7 +26,7 @@ def engine(model):
 def stream_of(parts, sampler, problems=None, curate=None, task=None, **settings):
     task = task or parts.sums()
     ask = Asker(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
-    sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0}
+    sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0, "ahead": False}
     return RolloutStream(ask, problems or task.problems("train"), curate or {}, parts.decoding(), **(sizes | settings))
 
 
@@ -210,3 +210,31 @@ if __name__ == "__main__":
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=int(rank), world_size=2)
     torch.save(what_happens(SimpleNamespace(**{**vars(conftest), "model": model})), f"{folder}/{rank}.pt")
     torch.distributed.destroy_process_group()
+
+
+def test_a_rollout_that_is_drawn_ahead_is_the_one_that_would_have_been_drawn_then(parts):
+    plain = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
+    ahead = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20, ahead=True)
+    states = []
+    for ours, theirs in zip(ahead, plain, strict=True):
+        assert torch.equal(ours.tokens, theirs.tokens)
+        assert torch.equal(ours.group, theirs.group)
+        assert ahead.report == plain.report
+        ahead.settle()
+        assert ahead.coming is None or ahead.coming.done()
+        assert ahead.state_dict() == plain.state_dict()  # what is drawn ahead is drawn again after a resume
+        states.append(ahead.state_dict())
+    assert len(states) == 3
+    assert ahead.coming is None
+
+
+def test_what_fails_while_a_rollout_is_drawn_ahead_is_raised_where_it_is_wanted(parts):
+    sampler = parts.scripted(odd_are_easy)
+    stream = stream_of(parts, sampler, ahead=True)
+    rollouts = iter(stream)
+    next(rollouts)
+    stream.settle()
+    sampler.answers = {}
+    next(rollouts)  # was drawn before
+    with pytest.raises(KeyError):
+        next(rollouts)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import torch
 from omegaconf import OmegaConf
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerFast
 
 
@@ -71,6 +71,5 @@ def save_tokenizer(folder: Path, vocabulary: int) -> None:
     names = ["<pad>", "<unknown>", *(f"w{i}" for i in range(vocabulary - 2))]
     words = Tokenizer(models.WordLevel({name: i for i, name in enumerate(names)}, unk_token="<unknown>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
-    words.decoder = decoders.WordPiece(prefix="##")  # pyright: ignore[reportAttributeAccessIssue]
     PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>").save_pretrained(folder)
     (folder / "config.json").write_text('{"transformers_version": "5.0.0"}\n')

@@ -9,6 +9,7 @@ from lightning import Callback, LightningModule, Trainer
 from isentropic.policy.module import PolicyModule
 
 SYNC, SLEEP = "throughput/sync_seconds", "throughput/sleep_seconds"  # logged by whoever does so to the sampler
+WAIT = "throughput/wait_seconds"  # for a rollout that is drawn during the update
 
 
 class Throughput(Callback):
@@ -40,12 +41,12 @@ class Throughput(Callback):
         if pl_module.device.type == "cuda":
             torch.cuda.synchronize(pl_module.device)
         now = time.monotonic()
-        sync = float(trainer.callback_metrics.get(SYNC, 0.0))
+        sync, waited = (float(trainer.callback_metrics.get(name, 0.0)) for name in (SYNC, WAIT))
         seconds = self.sampling + now - self.update_began
         pl_module.log_dict(
             {
                 "throughput/sample_seconds": self.sampling - self.sleep,
-                "throughput/update_seconds": now - self.update_began - sync,
+                "throughput/update_seconds": now - self.update_began - sync - waited,
                 "throughput/step_seconds": seconds,
             }
         )

@@ -13,7 +13,9 @@ from isentropic.planning.workload import Workload
 # what to do about an item of memory, if it is the one that stands out
 REMEDIES = {
     "activations": "{activations}",
-    "logits of a chunk": "lower policy.model.chunk={chunk}",
+    "logits": "lower policy.model.chunk={chunk}",
+    "a layer": "lower policy.optimization.read_tokens={read}",
+    "a layer, gone through backwards": "{activations}",
     "gradients, whole until the last micro-batch": "take policy.optimization.sharded_gradients=true",
     "engine, which does not sleep": "take sampler.sleep_level=1",
     "engine keys and values": "{cache}",
@@ -41,6 +43,7 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
         remedy = REMEDIES.get(largest, "").format(
             activations=fewer_activations(work),
             chunk=work.chunk,
+            read=work.read_tokens or work.micro_tokens,
             cache=less_cache(model, work, card, over),
         )
         if static > held.room or not remedy:
@@ -52,10 +55,10 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
 
 
 def fewer_activations(work: Workload) -> str:
-    if not work.checkpointing:
-        return "take policy.model.activation_checkpointing=full"
     if max(map(len, work.parts(work.mini))) > 1:
         return "lower policy.optimization.micro_tokens or micro_batch"
+    if work.checkpointing != "full":
+        return "take policy.model.activation_checkpointing=full"
     return f"lower rollout.decoding.max_tokens={work.longest}, as one answer alone takes this much"
 
 

@@ -1,7 +1,7 @@
 """A decoder by its config.json: how many parameters, where they are, and what a token costs in it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -58,6 +58,19 @@ class Architecture:
     @property
     def parameters(self) -> int:
         return self.layers * self.layer + self.outside
+
+    def adapters(self, rank: int, targets: Sequence[str]) -> int:
+        """Numbers of LoRA's narrow matrices beside the weights that end in one of these names."""
+        shapes = {
+            "q_proj": (self.hidden, self.queries),
+            "k_proj": (self.hidden, self.keys),
+            "v_proj": (self.hidden, self.keys),
+            "o_proj": (self.queries, self.hidden),
+            "gate_proj": (self.hidden, self.intermediate),
+            "up_proj": (self.hidden, self.intermediate),
+            "down_proj": (self.intermediate, self.hidden),
+        }
+        return self.layers * rank * sum(sum(shapes[name]) for name in targets if name in shapes)
 
     @property
     def tensors(self) -> int:

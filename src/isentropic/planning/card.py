@@ -18,14 +18,22 @@ class Card:
     gpus: int  # of a node
     context: float  # GiB beside tensors: CUDA, its libraries, buffers of NCCL, graphs of the engine
     spare: float  # GiB lost between tensors
-    product_share: float  # of flops
+    product_share: float  # of flops, in products of many rows
+    decode_share: float  # of flops, in products of an engine's step
+    attention_share: float  # of flops, in attention over packed rows
     bandwidth_share: float
-    passes: float  # how often a layer's activations go through memory in a forward pass
+    passes: float  # how often what a layer keeps goes through memory in a forward pass
+    passes_fused: float  # the same where layers are compiled
     launch: float  # seconds of a layer's forward pass if it had nothing to compute
+    launch_fused: float
     step: float  # seconds of a step of the engine, whatever it does
-    sequence: float  # seconds a sequence adds to a step of the engine
+    sequence: float  # seconds that a sequence adds to a step of the engine
+    sequence_plain: float  # the same without the short way
+    told: float  # and where its log-prob is asked for
+    text: float  # seconds of a token between the engine and the batch
     tensor: float  # seconds to send one tensor to the engine
     tensor_sharded: float  # the same where it is gathered from other ranks first
     sleep: float  # bytes of the engine's weights that go to host memory
+    wake: float  # and come back
     verify: float  # seconds of an answer's verification
     start: float  # seconds until the first rollout begins

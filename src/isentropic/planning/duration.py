@@ -3,15 +3,18 @@
 from dataclasses import dataclass
 from itertools import chain
 
+from isentropic.planning.activations import layer
 from isentropic.planning.architecture import Architecture
 from isentropic.planning.card import Card
-from isentropic.planning.memory import activations
-from isentropic.planning.workload import Workload
+from isentropic.planning.decoding import concurrency, rollout
+from isentropic.planning.memory import learnt
+from isentropic.planning.workload import FP32, Workload
 
-FP32 = 4
-# bytes moved for each number of the logits, by the elementwise operations of policy/logprobs.py
-READING, TRAINING = 100, 80
+# bytes for each number of the logits, by the kernels of policy/head_kernels.py: measured, as they compute besides
+READING, TRAINING = 5.4, 11.4
 PASSES_OF_ADAMW = 10  # over a tensor of the parameters' size: norm, clipping, two moments, weights
+AGAIN = {"none": 0.0, "selective": 0.0, "full": 1.0}  # products of a layer in the backward pass
+REFRESHED = {"none": 0.0, "selective": 0.5, "full": 1.0}  # and what is between them
 
 
 @dataclass(frozen=True)
@@ -35,67 +38,88 @@ class Duration:
 def duration(model: Architecture, work: Workload, card: Card, cache: float) -> Duration:
     """`cache` is what the engine has for keys and values, in bytes."""
     answers = work.prompts_asked * work.group
-    mini, rows = work.parts(work.mini), work.parts(work.rows)
-    read = forward(model, work, card, rows)
+    rows = work.parts(work.rows, learns=False)
     phases = {
         "rollout": rollout(model, work, card, cache, work.prompts_asked, answers, work.longest),
-        "verification": answers * card.verify / work.verifiers,
-        "old log-probs": read * (2 if work.reference else 1),
-        "reading again": work.rereads * forward(model, work, card, mini),
-        "update": work.updates * (backward(model, work, card, mini) + optimizer(model, work, card)),
+        "verification": verification(work, card, answers),
+        "sleep": asleep(model, work) / card.sleep,
+        "old log-probs": work.readings * forward(model, work, card, rows),
+        "reading again": work.rereads * forward(model, work, card, work.parts(work.mini, learns=False)),
+        "update": work.updates * (backward(model, work, card, work.parts(work.mini)) + optimizer(model, work, card)),
         "weight sync": sync(model, work, card),
     }
     evaluation = rollout(model, work, card, cache, 0, work.judged, work.judged_longest)
-    evaluation += work.judged * card.verify / work.verifiers
-    flops = 6.0 * model.parameters * sum(chain.from_iterable(rows))
+    evaluation += verification(work, card, work.judged)
     return Duration(
         {name: seconds for name, seconds in phases.items() if seconds},
         evaluation,
         concurrency(model, work, cache, answers, work.longest),
-        flops,
+        6.0 * model.parameters * sum(chain.from_iterable(rows)),
     )
+
+
+def verification(work: Workload, card: Card, answers: int) -> float:
+    return answers * card.verify / work.verifiers if work.verifiers else 0.0
 
 
 def forward(model: Architecture, work: Workload, card: Card, parts: list[list[int]]) -> float:
     """Rows read without gradient."""
-    seconds = 0.0
+    seconds = 0.0 if work.shards > 1 else copies(model, work, card)
     for part in parts:
-        body, head, logits = costs(model, work, part)
-        flops = body + head
-        moved = card.passes * model.layers * activations(model, work) * len(part) * part[0] + READING * logits
-        busy = compute(work, card, flops, moved, model.layers)
+        busy = body(model, work, card, part, 1, 1, 1) + head(model, work, card, part, 1, READING)
         seconds += max(busy, gather(model, work, card))
     return seconds
 
 
 def backward(model: Architecture, work: Workload, card: Card, parts: list[list[int]]) -> float:
-    """Rows learnt from in one optimizer step. The head is always computed again, layers where they are checkpointed."""
-    seconds = 0.0
-    again = 1 if work.checkpointing else 0
+    """Rows learnt from in one optimizer step, forwards and backwards."""
+    seconds = 0.0 if work.shards > 1 else copies(model, work, card)
+    own = learnt(model, work)
+    again, refreshed = AGAIN[work.checkpointing], REFRESHED[work.checkpointing]
+    weights = 0 if work.adapter else 1  # whose gradients are products too
     for index, part in enumerate(parts):
-        body, head, logits = costs(model, work, part)
-        layers = card.passes * model.layers * activations(model, work) * len(part) * part[0]
-        moved = (3 + again) * layers + TRAINING * logits
-        busy = compute(work, card, (3 + again) * body + 4 * head, moved, (3 + again) * model.layers)
+        answers = max(1, work.answered(part))
+        kept = min(1.0, work.chunk / answers + weights * model.hidden / (model.hidden + answers))
+        busy = body(model, work, card, part, 2 + weights + again, 3.5 + again, 3 + refreshed)
+        busy += head(model, work, card, part, 3 + weights - kept, TRAINING)
         exchange = 2 * gather(model, work, card)
-        if work.sharded_gradients or index == len(parts) - 1:
-            exchange += wire(work, card, FP32 * model.parameters)
+        if work.shards == 1:  # gradients of the copies are added to those of the weights
+            busy += (work.size + 2 * FP32) * own / (card.bandwidth * card.bandwidth_share)
+        elif work.sharded_gradients or index == len(parts) - 1:
+            exchange += wire(work, card, FP32 * own)
         seconds += max(busy, exchange)
     return seconds
 
 
-def costs(model: Architecture, work: Workload, part: list[int]) -> tuple[float, float, float]:
-    """Floating-point operations of a forward pass through the layers and the head, and numbers of logits."""
-    padded = len(part) * part[0]
-    answers = sum(part) - len(part) * work.lengths.prompt
-    body = 2.0 * model.layers * model.products * padded + len(part) * model.attention(part[0])
-    return body, 2.0 * model.head * answers, float(model.vocabulary) * answers
+def body(
+    model: Architecture, work: Workload, card: Card, part: list[int], products: float, attention: float, between: float
+) -> float:
+    """Layers, each of whose kinds of work is done so many times as in a forward pass."""
+    tokens, peak = work.tokens(part), peak_of(work, card)
+    squares = sum(map(model.attention, part)) if work.packed else len(part) * model.attention(part[0])
+    busy = products * 2.0 * model.layers * model.products * tokens / (peak * card.product_share)
+    busy += attention * squares / (peak * card.attention_share)
+    passes = card.passes_fused if work.fused else card.passes
+    moved = between * passes * model.layers * layer(model, work) * tokens
+    busy += moved / (card.bandwidth * card.bandwidth_share)
+    launch = card.launch_fused if work.fused else card.launch
+    return max(busy, products * model.layers * launch)
 
 
-def compute(work: Workload, card: Card, flops: float, moved: float, layers: int) -> float:
-    peak = card.flops if work.size < FP32 else card.flops_fp32
-    busy = flops / (peak * card.product_share) + moved / (card.bandwidth * card.bandwidth_share)
-    return max(busy, layers * card.launch)
+def head(model: Architecture, work: Workload, card: Card, part: list[int], products: float, moved: float) -> float:
+    answers = work.answered(part)
+    flops = products * 2.0 * model.head * answers / (peak_of(work, card) * card.product_share)
+    return flops + moved * model.vocabulary * answers / (card.bandwidth * card.bandwidth_share)
+
+
+def peak_of(work: Workload, card: Card) -> float:
+    return card.flops if work.size < FP32 else card.flops_fp32
+
+
+def copies(model: Architecture, work: Workload, card: Card) -> float:
+    """Weights are read in fp32 and written in the type of the products."""
+    whole = (FP32 + work.size) * model.parameters if work.size < FP32 else 0.0
+    return whole / (card.bandwidth * card.bandwidth_share)
 
 
 def gather(model: Architecture, work: Workload, card: Card) -> float:
@@ -109,48 +133,19 @@ def wire(work: Workload, card: Card, whole: float) -> float:
 
 
 def optimizer(model: Architecture, work: Workload, card: Card) -> float:
-    moved = PASSES_OF_ADAMW * FP32 * model.parameters / work.shards
+    moved = PASSES_OF_ADAMW * FP32 * learnt(model, work) / work.shards
     return moved / (card.bandwidth * card.bandwidth_share)
 
 
-def concurrency(model: Architecture, work: Workload, cache: float, answers: int, longest: int) -> float:
-    """Answers written at one time: as many as there are, as the engine takes, and as its cache holds on average."""
-    if work.engine is None or not answers:
-        return 0.0
-    held = work.lengths.prompt + work.lengths.square(longest) / (2 * work.lengths.mean(longest))
-    return min(answers, work.engine.sequences, max(1.0, cache / (held * model.cache(work.engine.size))))
-
-
-def rollout(
-    model: Architecture, work: Workload, card: Card, cache: float, prompts: int, answers: int, longest: int
-) -> float:
-    """Prompts are read once per group; then a token at a time, until the last of the longest answer.
-
-    A step reads all weights and what the cache holds, or computes, whichever takes longer, and costs the engine's own
-    time besides.
-    """
+def asleep(model: Architecture, work: Workload) -> float:
+    """Bytes of an engine's weights that wait in host memory."""
     engine = work.engine
-    if engine is None or not answers:
-        return 0.0
-    peak = (card.flops if engine.size < FP32 else card.flops_fp32) * card.product_share * engine.ranks
-    rate = card.bandwidth * card.bandwidth_share * engine.ranks
-    answers, prompts = answers * engine.ranks, prompts * engine.ranks
-    tokens = answers * work.lengths.mean(longest)
-    at_once = concurrency(model, work, cache * engine.ranks, answers, longest)
-    steps = tokens / at_once + longest - work.lengths.mean(longest)
-    remembered = answers * (work.lengths.prompt * work.lengths.mean(longest) + work.lengths.square(longest) / 2)
-    weights = steps * engine.size * model.parameters / rate
-    products = 2.0 * model.parameters * tokens / peak
-    prefill = 2.0 * model.parameters * prompts * work.lengths.prompt / peak
-    keys = remembered * model.cache(engine.size) / rate
-    own = card.step + (model.layers * card.launch if engine.eager else 0.0)
-    return prefill + max(weights, products) + keys + steps * own + tokens * card.sequence
+    return engine.size * model.parameters / engine.ranks if engine and engine.sleeps else 0.0
 
 
 def sync(model: Architecture, work: Workload, card: Card) -> float:
-    """Weights to the engine, tensor by tensor, and its going to sleep."""
+    """The engine wakes up and takes all weights, tensor by tensor."""
     if work.engine is None:
         return 0.0
     tensors = model.tensors * (card.tensor_sharded if work.shards > 1 else card.tensor)
-    asleep = work.engine.size * model.parameters / work.engine.ranks / card.sleep if work.engine.sleeps else 0.0
-    return tensors + wire(work, card, FP32 * model.parameters) + asleep
+    return tensors + wire(work, card, work.engine.size * model.parameters) + asleep(model, work) / card.wake

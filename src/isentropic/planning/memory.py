@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass
 
+from isentropic.planning.activations import kept, layer, passing
 from isentropic.planning.architecture import Architecture
 from isentropic.planning.card import Card
-from isentropic.planning.workload import Engine, Workload
+from isentropic.planning.workload import FP32, Engine, Workload
 
 GIB = 2**30
-FP32 = 4
-# bytes that exist at one time for each number of a chunk's logits, counted in policy/logprobs.py
-TRAINING, TRAINING_WITH_ENTROPY, READING = 14, 30, 24
 TOKEN = 70  # bytes of a token of a rollout: its id, mask, and what is known and made of it, in fp32
+BUCKET = 2**28  # bytes of weights that are gathered at once for the sampler
 
 Items = dict[str, float]
 
@@ -29,89 +28,92 @@ class Memory:
 
 
 def memory(model: Architecture, work: Workload, card: Card) -> Memory:
-    update, read = work.parts(work.mini), work.parts(work.rows)
-    several = len(update) > 1
-    held = kept(model, work)
-    gradients = {"gradients": FP32 * model.parameters / work.shards}
+    update = work.parts(work.mini)
+    held, several = always(model, work), len(update) > 1
+    gradients = {"gradients": FP32 * learnt(model, work) / work.shards}
     if work.shards > 1 and several and not work.sharded_gradients:
-        gradients["gradients, whole until the last micro-batch"] = FP32 * model.parameters
+        gradients["gradients, whole until the last micro-batch"] = FP32 * learnt(model, work)
     weights, cache = engine_bytes(model, work.engine, card)
     resident = {"engine, which does not sleep": weights + cache} if work.engine and not work.engine.sleeps else {}
-    whole_tensor = (FP32 + 2) * model.head if work.shards > 1 else 2 * model.head
-    temporary = FP32 * model.parameters if work.shards == 1 else 0.0  # torch steps plain tensors all together
     peaks = {
-        "update": held | gradients | resident | passing(model, work, update, training=True),
-        "optimizer step": held | gradients | resident | {"temporaries": temporary},
-        "reading the rollout": held | resident | passing(model, work, read, training=False),
+        "update": held | gradients | resident | learning(model, work, update),
+        "optimizer step": held | gradients | resident,
     }
+    if work.readings or work.rereads:
+        peaks["reading the rollout"] = held | resident | reading(model, work, work.parts(work.rows, learns=False))
     if work.engine:
-        peaks["weight sync"] = held | {"engine weights": weights, "one tensor, whole": whole_tensor}
+        whole = max(2 * BUCKET, work.engine.size * model.head) if work.shards > 1 else work.engine.size * model.head
+        peaks["weight sync"] = held | {"engine weights": weights, "weights on their way": whole}
         peaks["rollout"] = held | {"engine weights": weights, "engine keys and values": cache}
     engines = weights if work.engine and work.engine.sleeps else 0.0
-    whole = FP32 * model.parameters  # each rank reads the whole model before it keeps its part
-    saved = 3 * whole  # and the first gathers weights and optimizer to save them
-    host = min(card.gpus, work.ranks) * (whole + engines) + saved
+    whole = FP32 * model.parameters
+    loads = 0.0 if work.shards > 1 else whole  # where they share the model, ranks read their parts alone
+    host = min(card.gpus, work.ranks) * (loads + engines) + 3 * whole  # the first gathers a checkpoint
     return Memory(peaks, (card.memory - card.context - card.spare) * GIB, cache, host)
 
 
-def kept(model: Architecture, work: Workload) -> Items:
+def learnt(model: Architecture, work: Workload) -> int:
+    """Parameters that learn."""
+    return model.parameters if work.adapter is None else model.adapters(work.adapter.rank, work.adapter.targets)
+
+
+def frozen(model: Architecture, work: Workload) -> float:
+    """Bytes of the weights beside which adapters learn."""
+    return 0.0 if work.adapter is None else float(work.adapter.size * model.parameters)
+
+
+def always(model: Architecture, work: Workload) -> Items:
     """All the time, once the first update is done."""
-    parameters = model.parameters / work.shards
-    reference = {"frozen reference": FP32 * parameters} if work.reference else {}
-    rollout = TOKEN * work.rows * (work.lengths.prompt + work.longest)
-    return {"weights, fp32": FP32 * parameters, "AdamW": 2 * FP32 * parameters, "rollout": rollout} | reference
+    own = learnt(model, work) / work.shards
+    items: Items = {"weights, fp32": FP32 * own, "AdamW": 2 * FP32 * own}
+    if work.adapter:
+        items["frozen weights"] = frozen(model, work) / work.shards
+    if work.reference:
+        items["frozen reference"] = FP32 * model.parameters / work.shards
+    return items | {"rollout": TOKEN * work.rows * (work.lengths.prompt + work.longest)}
 
 
-def passing(model: Architecture, work: Workload, parts: list[list[int]], training: bool) -> Items:
-    """What a forward pass holds, and with `training` its backward pass."""
-    tokens = max(len(part) * part[0] for part in parts)
-    answers = max(sum(part) - len(part) * work.lengths.prompt for part in parts)
-    per_logit = (TRAINING_WITH_ENTROPY if work.entropy_gradient else TRAINING) if training else READING
-    layer, stream = activations(model, work), stream_size(work)
-    items: Items = {"logits of a chunk": per_logit * model.vocabulary * min(work.chunk, answers)}
-    items["states before the head"] = model.hidden * (tokens * (2 * stream + FP32) + answers * (stream + work.size))
-    if not training:
-        items["activations"] = tokens * layer  # of one layer
-    elif work.checkpointing:
-        items["activations"] = tokens * (model.layers * stream * model.hidden + layer + backward(model, work))
-    else:
-        items["activations"] = tokens * (model.layers * layer + backward(model, work))
+def learning(model: Architecture, work: Workload, parts: list[list[int]]) -> Items:
+    """At the head, where all layers are kept and logits too, or inside the last layer, whichever is more."""
+    tokens, answers = max(map(work.tokens, parts)), max(map(work.answered, parts))
+    items = computing(model, work) | {"activations": model.layers * kept(model, work) * tokens}
+    head = {"logits": logits(model, work, answers), "states of the head": states(model, work, answers)}
+    tied = work.size * model.head if model.tied and work.adapter is None else 0.0
+    if work.adapter is None:
+        head["gradient of the head"] = work.size * model.head
+    inside = {"a layer, gone through backwards": passing(model, work) * tokens}
+    if tied and work.shards == 1:  # until the embedding's is added to it
+        inside["gradient of the head"] = tied
     if work.shards > 1:
-        items["gathered weights"] = work.size * (2 * model.layer + model.outside)
-        if training:
-            items["gradients on their way"] = (work.size + FP32) * max(model.layer, model.outside)
-    elif work.size < FP32:
-        items["weights in bf16"] = work.size * (model.layers * model.products + model.head)
-        if training:
-            items["gradients on their way"] = (work.size + FP32) * model.head
-    elif training:
-        items["gradients on their way"] = FP32 * model.head
-    return items
+        items["gradients on their way"] = (work.size + FP32) * max(model.layer, model.outside)
+    return items | max(head, inside, key=lambda part: sum(part.values()))
 
 
-def activations(model: Architecture, work: Workload) -> float:
-    """Bytes that one layer keeps of a token for its backward pass.
-
-    Each norm keeps what it was given and what it made of it, in fp32; each product its input, which without FSDP
-    autocast copies from fp32 for each of them; attention its queries, keys, values and result; the MLP four of its
-    width.
-    """
-    size = work.size
-    per_hidden = 4 * FP32 + 5 * size if stream_size(work) > size else 2 * (FP32 + 2 * size)
-    attention = size * (3 * model.queries + 2 * model.keys) + FP32 * model.heads
-    if model.family == "qwen3":
-        attention += (FP32 + size) * (model.queries + model.keys)
-    return per_hidden * model.hidden + attention + 4 * size * model.intermediate
+def reading(model: Architecture, work: Workload, parts: list[list[int]]) -> Items:
+    """Layers keep nothing; the last states are there while the head works."""
+    tokens, answers = max(map(work.tokens, parts)), max(map(work.answered, parts))
+    head = {"logits": logits(model, work, answers), "states of the head": states(model, work, answers)}
+    inside = {"a layer": layer(model, work) * tokens}
+    return computing(model, work) | max(head, inside, key=lambda part: sum(part.values()))
 
 
-def backward(model: Architecture, work: Workload) -> float:
-    """Bytes of a token's gradients inside a layer while it is gone through backwards."""
-    return 3 * work.size * model.intermediate + 2 * stream_size(work) * model.hidden
+def computing(model: Architecture, work: Workload) -> Items:
+    """Weights in the type of the products: gathered, two layers and what is outside at one time; else all of them."""
+    if work.shards > 1:
+        return {"gathered weights": work.size * (2 * model.layer + model.outside)}
+    kinds = [(model.parameters, FP32 if work.adapter is None else work.adapter.size)]
+    kinds += [(learnt(model, work), FP32)] if work.adapter else []
+    copies = sum(count for count, size in kinds if size != work.size)
+    return {"weights in bf16": work.size * copies} if copies else {}
 
 
-def stream_size(work: Workload) -> int:
-    """Bytes of a number between layers: without FSDP, the embedding stays in fp32."""
-    return work.size if work.shards > 1 else FP32
+def logits(model: Architecture, work: Workload, answers: int) -> float:
+    return work.size * model.vocabulary * min(work.chunk, answers)
+
+
+def states(model: Architecture, work: Workload, answers: int) -> float:
+    """And their gradients, which add up in fp32."""
+    return model.hidden * answers * (2 * work.size + FP32)
 
 
 def engine_bytes(model: Architecture, engine: Engine | None, card: Card) -> tuple[float, float]:

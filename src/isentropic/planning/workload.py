@@ -6,9 +6,10 @@ from typing import Any
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.planning.lengths import Lengths
-from isentropic.policy.batches import cut
+from isentropic.policy.batches import cut, level
 
-BYTES = {"float32": 4, "bfloat16": 2}
+FP32 = 4
+BYTES = {"float32": FP32, "bfloat16": 2}
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,17 @@ class Engine:
     share: float | None  # of the card; None for an engine that takes what it needs
     sleeps: bool
     eager: bool  # without CUDA graphs
+    short: bool  # steps that only decode go the short way through its scheduler
+    tells: bool  # log-probs of all completions
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """LoRA's."""
+
+    rank: int
+    targets: tuple[str, ...]
+    size: int  # bytes of a frozen weight
 
 
 @dataclass(frozen=True)
@@ -39,18 +51,22 @@ class Workload:
     longest: int  # tokens of an answer
     micro_batch: int | None
     micro_tokens: int | None
+    read_tokens: int | None
     sharded_gradients: bool
     size: int  # bytes of a number in the policy's products
     chunk: int
-    checkpointing: bool
+    packed: bool
+    checkpointing: str  # none, selective or full
+    fused: bool  # layers are compiled
+    adapter: Adapter | None
     reference: bool
+    once: bool  # no reading before the update
     rereads: int  # of the rows of one optimizer step, in a rollout
-    entropy_gradient: bool
     engine: Engine | None
     judged: int  # answers of an evaluation
     judged_longest: int
     evaluations: int
-    verifiers: int
+    verifiers: int | None  # processes; None where answers are judged at once
     lengths: Lengths
 
     @property
@@ -58,10 +74,29 @@ class Workload:
         """Rows of an optimizer step."""
         return self.rows // self.updates
 
-    def parts(self, rows: int) -> list[list[int]]:
-        """Widths of the rows that go through the policy together, as it cuts them; each part is padded to its first."""
+    @property
+    def readings(self) -> int:
+        """Of the whole rollout, by the policy and a frozen one."""
+        return (not self.once) + self.reference
+
+    def parts(self, rows: int, learns: bool = True) -> list[list[int]]:
+        """Widths of the rows that go through the policy together, as it cuts them; the first is the widest."""
         widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.longest)]
-        return [[widths[i] for i in part] for part in cut(widths, self.micro_batch, self.micro_tokens)]
+        if not self.packed:
+            parts = cut(widths, self.micro_batch, self.micro_tokens)
+        elif learns:
+            parts = level(widths, self.micro_batch, self.micro_tokens)
+        else:
+            parts = level(widths, None, self.read_tokens)
+        return [sorted((widths[i] for i in part), reverse=True) for part in parts]
+
+    def tokens(self, part: list[int]) -> int:
+        """That the layers see: all but the last of each row, or a rectangle."""
+        return sum(part) - len(part) if self.packed else len(part) * part[0]
+
+    def answered(self, part: list[int]) -> int:
+        """Tokens that the head sees."""
+        return sum(part) - len(part) * self.lengths.prompt
 
 
 def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -> Workload:
@@ -79,6 +114,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
     rounds = min(rollout["max_tries"], ceil(1 / lengths.kept)) if "informative" in rollout["curation"] else 1
     answering = engine(settings["sampler"])
     judged = ceil(judging["problems"] / ranks) * judging["count"]
+    evaluations = 2 + (rollout["steps"] - 1) // trainer["val_check_interval"]
     return Workload(
         ranks=ranks,
         shards=int(strategy["data_parallel_size"]) if sharded else 1,
@@ -90,18 +126,22 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         longest=rollout["decoding"]["max_tokens"],
         micro_batch=optimization["micro_batch"],
         micro_tokens=optimization["micro_tokens"],
+        read_tokens=optimization["read_tokens"],
         sharded_gradients=optimization["sharded_gradients"],
         size=BYTES[model["compute_dtype"]],
         chunk=model["chunk"],
-        checkpointing=model["activation_checkpointing"] != "none",
+        packed=model["packing"],
+        checkpointing=model["activation_checkpointing"],
+        fused=model["compile"],
+        adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
+        once=policy["one_forward"] and updates == 1 and not algorithm.reads_policy,
         rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
-        entropy_gradient=any(penalty.needs_entropy for penalty in algorithm.penalty.values()),
         engine=answering,
         judged=judged,
         judged_longest=judging["decoding"]["max_tokens"],
-        evaluations=2 + (rollout["steps"] - 1) // trainer["val_check_interval"],
-        verifiers=settings["task"].get("workers", 1),
+        evaluations=0 if trainer.get("limit_val_batches") == 0 else evaluations,
+        verifiers=settings["task"].get("workers"),
         lengths=within(lengths, answering, rollout["decoding"]["max_tokens"]),
     )
 
@@ -109,6 +149,12 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
 def within(lengths: Lengths, engine: Engine | None, longest: int) -> Lengths:
     """Prompts are no longer than the engine's context leaves."""
     return lengths if engine is None else replace(lengths, prompt=max(1, min(lengths.prompt, engine.context - longest)))
+
+
+def adapter(settings: dict[str, Any] | None) -> Adapter | None:
+    if settings is None:
+        return None
+    return Adapter(settings["rank"], tuple(settings["targets"]), BYTES[settings["base_dtype"]])
 
 
 def engine(sampler: dict[str, Any]) -> Engine | None:
@@ -124,4 +170,6 @@ def engine(sampler: dict[str, Any]) -> Engine | None:
         share=sampler.get("gpu_memory_utilization"),
         sleeps=sampler.get("sleep_level", 0) > 0,
         eager=sampler.get("enforce_eager", True),
+        short=sampler.get("short_way", False),
+        tells=sampler.get("logprobs", "all") == "all",
     )

@@ -40,13 +40,25 @@ def check_parts(algorithm: Algorithm, reference: str | None, start: str) -> None
         )
 
 
-def check_sampler(algorithm: Algorithm, tells: bool) -> None:
-    """Raises ValueError where a rule corrects by log-probs that the sampler does not tell of every completion."""
+def check_sampler(algorithm: Algorithm, tells: bool, ahead: bool, apart: bool) -> None:
+    """Raises ValueError where corrections of the sampler lack its log-probs, or old rollouts a correction.
+
+    `tells` and `apart` are the sampler's, `ahead` is rollout.ahead.
+    """
     corrections = [name for name, rule in algorithm.credit.items() if rule.corrects_sampler]
     if corrections and not tells:
         raise ValueError(
             f"algorithm.credit.{corrections[0]} reads the sampler's log-probs of every token, which are not asked for; "
             "take sampler.logprobs=all"
+        )
+    if ahead and not apart:
+        raise ValueError(
+            "rollout.ahead=true draws while the policy learns, which this sampler cannot do; take sampler=vllm_server"
+        )
+    if ahead and not corrections:
+        raise ValueError(
+            "rollout.ahead=true learns from a policy that is one update old, and no part corrects for it; take "
+            "algorithm/credit=[truncated_importance], or rollout.ahead=false"
         )
 
 

@@ -48,7 +48,7 @@ def parameters_on_meta() -> Generator[None]:
             param = nn.Parameter(param.to("meta"), param.requires_grad)
         register(module, name, param)
 
-    nn.Module.register_parameter = on_meta
+    nn.Module.register_parameter = on_meta  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:

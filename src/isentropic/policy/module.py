@@ -55,7 +55,7 @@ class PolicyModule(LightningModule):
         self.model, self.optimization, self.adapter = model, optimization, adapter
         self.size, self.updates = size, size // optimization.mini_batch
         self.temperature, self.reread, self.seed = temperature, reread, seed
-        self.once = one_forward and self.updates == 1 and not algorithm.reads_policy
+        self.one_forward = one_forward
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
@@ -73,7 +73,7 @@ class PolicyModule(LightningModule):
             if mesh is None:
                 self.trainer.strategy.checkpoint_io = Files(optimizer=self.trainer.state.fn == TrainerFn.FITTING)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
-                self.reference = Reference(self.frozen, mesh)
+                self.reference = Reference(self.frozen, mesh, self.policy)
 
     def configure_optimizers(self) -> Any:
         optimizer, warmup = self.optimization.build(self.policy.parameters())
@@ -113,6 +113,11 @@ class PolicyModule(LightningModule):
         if self.reference:
             ref_logp = self.reference.logp(rollouts, self.reading(rollouts), self.temperature)
         return scored(rollouts, stats, ref_logp)
+
+    @property
+    def once(self) -> bool:
+        """Whether the forward of the only update is also the reading before it, as nothing asks for that earlier."""
+        return self.one_forward and self.updates == 1 and not self.algorithm.reads_policy
 
     def look(self, batch: RolloutBatch) -> TokenStats:
         return self.policy.read(batch, self.reading(batch), self.temperature, "value")

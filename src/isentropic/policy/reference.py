@@ -1,10 +1,12 @@
 """A frozen policy, the distance to which a penalty measures: read once per rollout, never learnt, saved or sent."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from torch.distributed.device_mesh import DeviceMesh
 from transformers import AutoConfig
 
+from isentropic.policy.adapters import without
 from isentropic.policy.batches import MicroBatch
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.types import PerToken, RolloutBatch
@@ -14,16 +16,19 @@ class Reference:
     """No torch module, so that no optimizer, checkpoint or weight sync of the policy ever meets its weights.
 
     It computes as the policy does, so a reference that is the policy's start reads the same log-probs to the last bit.
-    Under FSDP2 it is sharded like the policy, over the same ranks.
+    Under FSDP2 it is sharded like the policy, over the same ranks. The base of a policy whose adapters learn is that
+    policy without them, and takes no memory.
     """
 
-    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None) -> None:
-        self.model = LanguageModel(settings, mesh).requires_grad_(False)
+    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None, policy: LanguageModel) -> None:
+        self.free = policy.adapter is not None and settings.path == policy.settings.path
+        self.model = policy if self.free else LanguageModel(settings, mesh).requires_grad_(False)
 
     def logp(self, batch: RolloutBatch, micros: list[MicroBatch], temperature: float) -> PerToken:
         """Log-probs at the sampling temperature; zero off the mask. Collective where it is sharded."""
         self.model.to(batch.tokens.device)  # Lightning moves modules only
-        return self.model.read(batch, micros, temperature, "none").logp
+        with without(self.model.modules()) if self.free else nullcontext():
+            return self.model.read(batch, micros, temperature, "none").logp
 
 
 def reference_settings(path: str, model: ModelSettings) -> ModelSettings:

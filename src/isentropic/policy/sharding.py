@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from math import prod
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +22,9 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], mesh: DeviceMesh, compu
 
 
 def device_of(mesh: DeviceMesh) -> torch.device:
-    index = torch.cuda.current_device() if mesh.device_type == "cuda" else None
-    return torch.device(mesh.device_type, index)
+    """This rank's."""
+    cuda = mesh.device_type == "cuda"
+    return torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device(mesh.device_type)
 
 
 @torch.no_grad()
@@ -51,7 +53,7 @@ def gathered(tensors: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None) -
 
 
 def as_type(value: DTensor, dtype: torch.dtype) -> DTensor:
-    return value if value.dtype == dtype else value.to(dtype)
+    return value if value.dtype == dtype else cast(DTensor, value.to(dtype))
 
 
 def flush(bucket: list[tuple[str, DTensor]]) -> Iterator[tuple[str, Tensor]]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from lightning.fabric.plugins import CheckpointIO, TorchCheckpointIO
-from torch.distributed.checkpoint import FileSystemReader
+from torch.distributed.checkpoint import metadata
 from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner  # pyright: ignore
+from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict  # pyright: ignore
 
@@ -23,6 +24,7 @@ PLAIN = {
     ("torch", "Size"),
     ("torch", "device"),
     ("torch.serialization", "_get_layout"),
+    ("torch.distributed.checkpoint.filesystem", "_StorageInfo"),
     ("collections", "OrderedDict"),
     ("pathlib", "PosixPath"),
     ("pathlib._local", "PosixPath"),
@@ -33,9 +35,10 @@ class PlainUnpickler(pickle.Unpickler):
     """Makes what an index consists of, and nothing else, whatever the file asks for."""
 
     def find_class(self, module_name: str, global_name: str) -> Any:
-        of_torch = module_name.startswith("torch.distributed.checkpoint.")
-        a_type = module_name == "torch" and isinstance(getattr(torch, global_name, None), torch.dtype)
-        if of_torch or a_type or (module_name, global_name) in PLAIN:
+        a_dtype = module_name == "torch" and isinstance(getattr(torch, global_name, None), torch.dtype)
+        made_there = getattr(getattr(metadata, global_name, None), "__module__", None) == metadata.__name__
+        described = module_name == metadata.__name__ and made_there
+        if a_dtype or described or (module_name, global_name) in PLAIN:
             return super().find_class(module_name, global_name)
         raise pickle.UnpicklingError(f"its index asks for {module_name}.{global_name}")
 

@@ -57,6 +57,7 @@ class RolloutDataModule(LightningDataModule):
         group: int,  # completions of one prompt
         max_tries: int,
         problems: int | None,  # only the first so many of the train split, again and again; None is all
+        ahead: bool,  # each rollout is drawn during the update before it, by a policy that is one update old
         seed: int,
     ) -> None:
         super().__init__()
@@ -67,7 +68,7 @@ class RolloutDataModule(LightningDataModule):
                 raise ValueError(f"rollout.{name}={value} must be at least 1")
         self.task, self.sampler, self.curation, self.decoding = task, sampler, curation, decoding
         self.steps, self.size, self.group, self.max_tries, self.seed = steps, size, group, max_tries, seed
-        self.judging, self.first = judging, problems
+        self.judging, self.first, self.ahead = judging, problems, ahead
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
         self.ask = Asker(task, sampler, self.tokenizer, chat, seed)
         self.stream: RolloutStream | None = None
@@ -93,12 +94,18 @@ class RolloutDataModule(LightningDataModule):
             self.stream = RolloutStream(
                 self.ask, self.problems_of("train"), self.curation, self.decoding,
                 self.steps, self.size // self.group, self.group, self.max_tries, self.seed,
+                self.ahead,
             )  # fmt: skip
         return self.stream
 
     def val_dataloader(self) -> EvaluationStream:
         j = self.judging
         return EvaluationStream(self.ask, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
+
+    def settle(self) -> None:
+        """To be called before the sampler takes other weights."""
+        if self.stream:
+            self.stream.settle()
 
     def problems_of(self, split: Split) -> Sequence[Problem]:
         problems = self.task.problems(split)

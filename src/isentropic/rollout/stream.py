@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import lru_cache
 from sys import maxsize
 
@@ -17,8 +19,22 @@ from isentropic.tensors import average, group_mean, largest, rank, world_size
 from isentropic.types import RolloutBatch
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What one rank asked for one rollout."""
+
+    batch: RolloutBatch
+    tries: int
+    seen: Counter[str]
+    fallback: RolloutBatch | None
+
+
 class RolloutStream:
-    """Sized, so that Lightning fetches rollout k + 1 only after update k. Its position is part of the checkpoint."""
+    """Sized, so that Lightning fetches rollout k + 1 only after update k. Its position is part of the checkpoint.
+
+    Where it draws ahead, rollout k + 1 is drawn during update k, by the policy before it; a resumed run draws it again,
+    by the policy it resumes with.
+    """
 
     def __init__(
         self,
@@ -31,12 +47,15 @@ class RolloutStream:
         group: int,
         max_tries: int,  # rounds of asking for one rollout
         seed: int,
+        ahead: bool,
     ) -> None:
         self.ask, self.problems, self.curate, self.decoding = ask, problems, curate, decoding
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
         self.step = 0  # rollouts made
         self.position = 0  # prompts asked, over all ranks; the next one's group id
         self.report: dict[str, float] = {}  # of the last rollout, over all ranks
+        self.aside = ThreadPoolExecutor(1) if ahead else None
+        self.coming: Future[Drawn] | None = None
 
     def __len__(self) -> int:
         return self.steps
@@ -45,9 +64,26 @@ class RolloutStream:
         while self.step < self.steps:
             rollout = self.fill()
             self.step += 1
+            if self.aside and self.step < self.steps:
+                self.coming = self.aside.submit(self.draw)
             yield rollout
 
+    def settle(self) -> None:
+        """Waits for what is being drawn, so that the sampler may take other weights."""
+        if self.coming:
+            wait([self.coming])
+
     def fill(self) -> RolloutBatch:
+        """The next rollout; the only place where ranks meet, as an update may run while another is drawn."""
+        drawn = self.coming.result() if self.coming else self.draw()
+        self.coming = None
+        tries = largest(drawn.tries)  # ranks need not ask equally often
+        wanted = self.prompts // world_size()
+        self.report = {"rollout/tries": float(tries)} | shares(drawn.seen, groups(drawn.batch) / wanted)
+        self.position += tries * self.prompts
+        return drawn.batch if len(drawn.batch.tokens) or drawn.fallback is None else drawn.fallback
+
+    def draw(self) -> Drawn:
         """Rounds until enough groups are kept. After `max_tries`, what there is, or else one group as it was asked."""
         wanted = self.prompts // world_size()
         kept: list[RolloutBatch] = []
@@ -61,11 +97,7 @@ class RolloutStream:
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
         self.ask.sampler.join(self.decoding)
-        rollout = first_groups(concatenate(kept), wanted)
-        tries = largest(len(kept))  # ranks need not ask equally often
-        self.report = {"rollout/tries": float(tries)} | shares(seen, groups(rollout) / wanted)
-        self.position += tries * self.prompts
-        return rollout if len(rollout.tokens) or fallback is None else fallback
+        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, fallback)
 
     def round(self, start: int) -> tuple[RolloutBatch, list[Status], list[str]]:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""

@@ -53,6 +53,11 @@ class Sampler(ABC):
         """Whether every completion comes with its log-probs."""
         return True
 
+    @property
+    def apart(self) -> bool:
+        """Whether it can answer while the policy learns."""
+        return False
+
     def check_ranks(self, ranks: int) -> None:
         """Raises ValueError where so many ranks cannot share the sampler."""
 

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from isentropic.sampler import Completion, Decoding
 
 ROW = "isentropic_row"  # numbers a request among those that are drawn together
+SAYS = "isentropic_says"  # asks a server of ours to tell a completion whole, with log-probs or without
+TOLD = "isentropic_told"  # and where the log-probs are then
+EVERY = {"all": 1, "sample": 8, "none": 0}  # of so many prompts in turn, one has the log-probs of its completions told
 
 
 class Row(NamedTuple):
@@ -23,7 +26,7 @@ class Row(NamedTuple):
 class Note:
     """What a scheduler notes of one sequence while it is decoded."""
 
-    number: int
+    number: int | str
     ends: frozenset[int]  # tokens that may end it
     last: int  # its length, prompt included, when it ends for good
     logp: list[float] | None

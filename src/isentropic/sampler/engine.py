@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 if TYPE_CHECKING:
+    from isentropic.sampler.server import VllmServerSampler
     from isentropic.sampler.vllm import VllmSampler
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -45,3 +46,34 @@ def engine_settings(sampler: "VllmSampler") -> dict[str, Any]:
     if dist.is_initialized() and dist.get_world_size() > 1:
         settings["distributed_executor_backend"] = "external_launcher"
     return settings
+
+
+def server_arguments(sampler: "VllmServerSampler") -> list[str]:
+    """Of `vllm serve`. Log-probs are processed ones, those of the distribution that is sampled from."""
+    cuda = torch.cuda.is_available()
+    settings: dict[str, Any] = {
+        "model": sampler.path,
+        "dtype": sampler.dtype,
+        # a file is read by the loader that the server has started with, which must not be the one that reads nothing
+        "load-format": "dummy" if sampler.transfer == "nccl" else "auto",
+        "generation-config": "vllm",
+        "logprobs-mode": "processed_logprobs",
+        "max-model-len": sampler.max_model_len,
+        "max-num-seqs": sampler.max_num_seqs,
+        "max-num-batched-tokens": sampler.max_num_batched_tokens
+        if cuda
+        else max(sampler.max_num_batched_tokens, sampler.max_model_len),
+        "gpu-memory-utilization": sampler.gpu_memory_utilization,
+        "tensor-parallel-size": sampler.tensor_parallel_size,
+        "scheduler-cls": f"isentropic.sampler.telling.{'TellingAsyncScheduler' if cuda else 'TellingScheduler'}",
+        "uvicorn-log-level": "warning",
+        "seed": 0,
+    }
+    if sampler.kv_cache_gib is not None:
+        settings["kv-cache-memory-bytes"] = int(sampler.kv_cache_gib * 2**30)
+    if sampler.transfer == "nccl":
+        settings["weight-transfer-config"] = '{"backend": "nccl"}'
+    flags = ["--tokens-only", "--skip-tokenizer-init"]
+    flags += ["--enforce-eager"] if sampler.enforce_eager else []
+    flags += [] if cuda else ["--no-enable-chunked-prefill"]
+    return [*(part for name, value in settings.items() for part in (f"--{name}", str(value))), *flags]

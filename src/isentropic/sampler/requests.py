@@ -33,6 +33,12 @@ def weight_names(path: str) -> frozenset[str]:
         return frozenset(AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).state_dict())
 
 
+def check_arrived(names: frozenset[str], seen: set[str]) -> None:
+    """Raises ValueError where a load left out some of a model's weights."""
+    if missing := names - seen:
+        raise ValueError(f"{len(missing)} weights did not come, {min(missing)} among them; a load takes all")
+
+
 def check_requests(
     prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding, context: int
 ) -> None:

@@ -30,7 +30,7 @@ class ShortWay:
     """To be mixed into a scheduler. `written` holds the sequences that have ended, by the number in their ROW."""
 
     notes: dict[str, Note]
-    written: dict[int, Written]
+    written: dict[int | str, Written]
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,7 +57,7 @@ class ShortWay:
         self.block = groups[0].kv_cache_spec.block_size if self.short else 0
         self.refused = -1  # free blocks that were too few for any that waits
 
-    def take(self) -> dict[int, Written]:
+    def take(self) -> dict[Any, Written]:
         """What was written since it was last taken."""
         written, self.written = self.written, {}
         self.notes.clear()  # of requests that were given up

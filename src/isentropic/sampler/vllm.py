@@ -15,13 +15,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.drawing import Row, completions_of, draws
+from isentropic.sampler.drawing import EVERY, Row, completions_of, draws
 from isentropic.sampler.engine import DTYPES, engine_settings
 from isentropic.sampler.process import kept_group, prepare_environment, untouched_process, without_search
-from isentropic.sampler.requests import check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.requests import check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.team import Team, check_team
-
-EVERY = {"all": 1, "sample": 8, "none": 0}  # of so many prompts in turn, one has the log-probs of its completions told
 
 
 def available() -> bool:
@@ -148,8 +146,7 @@ class VllmSampler(Sampler):
                 self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": self.cast(weights, seen)})
             except Exception as error:
                 raise RuntimeError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
-        if missing := self.names - seen:
-            raise ValueError(f"{len(missing)} weights did not come, {min(missing)} among them; a load takes all")
+        check_arrived(self.names, seen)
         # entries are found by token ids, so those of the old weights would be taken for the new
         if not self.engine.reset_prefix_cache():
             raise RuntimeError("the engine kept its cache of the old weights; no request may run during a load")

@@ -1,0 +1,121 @@
+"""`vllm serve` as a process of ours, or of somebody else's at a URL, and what is asked of either over HTTP."""
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
+# becomes the server, which then ends with its parent, even where that is killed
+FOLLOW = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+
+
+class Service:
+    """A server at a URL. Raises RuntimeError, in one sentence, where it cannot be reached or refuses."""
+
+    def __init__(self, url: str, patience: float, process: "subprocess.Popen[bytes] | None", log: Path | None) -> None:
+        self.url, self.patience, self.process, self.log = url.rstrip("/"), patience, process, log
+
+    def call(self, route: str, body: Mapping[str, Any] | None = None, get: bool = False) -> Any:
+        data = None if get else json.dumps(body or {}).encode()
+        request = Request(f"{self.url}{route}", data, {"Content-Type": "application/json"})
+        try:
+            with urlopen(request, timeout=self.patience) as answer:
+                text = answer.read()
+        except HTTPError as error:
+            said = " ".join(error.read().decode(errors="replace").split())[:300]
+            raise RuntimeError(f"the server at {self.url} answered {route} with {error.code}: {said}") from error
+        except (URLError, OSError) as error:
+            raise RuntimeError(self.lost(error)) from error
+        return json.loads(text) if text else None
+
+    def lost(self, error: Exception) -> str:
+        if self.process and self.process.poll() is not None:
+            return f"the server that was started has ended with code {self.process.returncode}; {self.last_words()}"
+        reason = getattr(error, "reason", error)
+        return f"the server at {self.url} cannot be reached within {self.patience:g} seconds ({reason})"
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines() if self.log and self.log.exists() else []
+        errors = [line.strip() for line in lines if "Error" in line] or [line.strip() for line in lines if line.strip()]
+        return f"its log, {self.log}, says: {errors[-1][-300:]}" if errors else f"its log, {self.log}, is empty"
+
+    def await_health(self) -> None:
+        end = time.monotonic() + self.patience
+        while True:
+            try:
+                urlopen(f"{self.url}/health", timeout=5).close()
+                return
+            except (URLError, OSError) as error:
+                ended = self.process is not None and self.process.poll() is not None
+                if ended or time.monotonic() > end:
+                    raise RuntimeError(self.lost(error)) from error
+            time.sleep(0.2)
+
+    def check(self, path: str, context: int) -> None:
+        """Raises ValueError for a server of another release or model, or one that reads fewer than `context` tokens."""
+        version = str(self.call("/version", get=True)["version"])
+        numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+        if not FIRST <= numbers < BEYOND:
+            low, high = (".".join(map(str, release)) for release in (FIRST, BEYOND))
+            raise ValueError(f"the server at {self.url} is vLLM {version}; it must be from {low} and below {high}")
+        served = self.call("/v1/models", get=True)["data"][0]
+        if Path(served["root"]).name != Path(path).name:
+            raise ValueError(f"the server at {self.url} serves {served['root']}; it must serve {path}")
+        if served["max_model_len"] < context:
+            raise ValueError(
+                f"the server at {self.url} reads {served['max_model_len']} tokens, fewer than "
+                f"sampler.max_model_len={context}; start it with --max-model-len {context}"
+            )
+
+    def stop(self) -> None:
+        """Ends it, if it is ours."""
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+
+
+def serve(arguments: Sequence[str], devices: str | None, patience: float, log: Path) -> Service:
+    """A server of ours on this machine, which is still starting. Raises ValueError where vLLM is not installed."""
+    if importlib.util.find_spec("vllm") is None:
+        raise ValueError(
+            "sampler=vllm_server starts vLLM, which is not installed here; give sampler.url, or install it"
+        )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name not in RANKS}
+    environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
+    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
+    environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    if devices is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = devices
+    # what `vllm serve` runs; that command itself asks for the metadata of a package called vllm, which vllm-cpu is not
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FOLLOW, str(os.getpid()), *command, "--host", "127.0.0.1", "--port", str(port)],
+            env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    return Service(f"http://127.0.0.1:{port}", patience, process, log)

@@ -1,0 +1,34 @@
+from dataclasses import replace
+
+import pytest
+
+from isentropic.planning.decoding import concurrency, per_token, rollout
+from isentropic.planning.memory import GIB
+
+
+def test_a_rollout_by_hand(small):
+    """Four answers of ten tokens together: ten steps, each of which reads all weights and what came before."""
+    n, work = small.model.parameters, small.work()
+    seconds = rollout(small.model, work, small.card(), GIB, prompts=2, answers=4, longest=10)
+    prefill = 2 * n * 2 * 6 / 1e12
+    weights = 10 * 2 * n / 1e11
+    keys = 4 * (6 * 10 + 100 / 2) * small.model.cache(2) / 1e11
+    assert seconds == pytest.approx(prefill + weights + keys)
+    own = rollout(small.model, work, small.card(step=1.0, sequence=0.5, text=0.25), GIB, 2, answers=4, longest=10)
+    assert own - seconds == pytest.approx(10 * 1.0 + 4 * 10 * (0.5 + 0.25))
+
+
+def test_a_token_costs_more_by_the_plain_way_and_where_its_log_prob_is_told(small):
+    card, engine = small.card(sequence=1.0, sequence_plain=3.0, told=0.5), small.work().engine
+    assert [per_token(replace(engine, short=s, tells=t), card) for s in (True, False) for t in (False, True)] == [
+        1.0, 1.5, 3.0, 3.5,
+    ]  # fmt: skip
+
+
+def test_answers_written_at_one_time_are_limited_by_engine_and_cache(small):
+    work = small.work()
+    assert concurrency(small.model, work, GIB, 100, 10) == 8
+    assert concurrency(small.model, work, GIB, 4, 10) == 4
+    held = 6 + 100 / (2 * 10)
+    assert concurrency(small.model, work, 3 * held * small.model.cache(2), 100, 10) == pytest.approx(3)
+    assert concurrency(small.model, small.work(engine=None), GIB, 100, 10) == 0
