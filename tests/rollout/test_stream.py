@@ -230,8 +230,10 @@ def test_a_rollout_that_is_drawn_ahead_is_the_one_that_would_have_been_drawn_the
 
 def test_what_fails_while_a_rollout_is_drawn_ahead_is_raised_where_it_is_wanted(parts):
     sampler = parts.scripted(odd_are_easy)
-    rollouts = iter(stream_of(parts, sampler, ahead=True))
+    stream = stream_of(parts, sampler, ahead=True)
+    rollouts = iter(stream)
     next(rollouts)
+    stream.settle()
     sampler.answers = {}
     next(rollouts)  # was drawn before
     with pytest.raises(KeyError):
