@@ -11,8 +11,7 @@ from isentropic.policy.attention import packed_attention
 
 aten = torch.ops.aten
 # What costs a matrix product to compute again. Bytes per token and layer in bf16, of hidden size H, key heads of K
-# numbers together and inner size I: none keeps about 34 H + 10 I as separate kernels and 12 H + 6 I as fused ones,
-# selective 2 (4 H + 2 K + 2 I) + 2 H, full 2 H.
+# numbers together and inner size I: selective keeps 2 (5 H + 2 K + 2 I), full 2 H.
 COSTLY = {
     aten.mm.default,
     aten.addmm.default,
