@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from isentropic.policy.attention import packed_attention
 
 aten = torch.ops.aten
 # What costs a matrix product to compute again. Bytes per token and layer in bf16, of hidden size H, key heads of K
-# numbers together and inner size I: none keeps about 34 H + 10 I as separate kernels and 12 H + 6 I as fused ones,
-# selective 2 (4 H + 2 K + 2 I) + 2 H, full 2 H.
+# numbers together and inner size I: selective keeps 2 (5 H + 2 K + 2 I), full 2 H.
 COSTLY = {
     aten.mm.default,
     aten.addmm.default,
@@ -26,17 +25,30 @@ COSTLY = {
 CHECKPOINTING = "none", "selective", "full"
 
 
+FEW = 1024  # tokens; a line shorter than that is not worth the seconds that its own kernels take to be made
+
+
 def arrange(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> None:
     """In place, before sharding: hooks of FSDP stay outside, and the names of weights as they are.
 
     All layers share their compiled kernels, whatever the number of tokens, but for a few thresholds: what is best for
-    8,192 tokens on a GPU is so from 4,096 on. A first forward and backward pass takes a minute.
+    8,192 tokens on a GPU is so from 4,096 on. Their first forward and backward pass takes a minute.
     """
     if compiled:  # with and without gradients, for policy and reference, between thresholds
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
     for layer in layers:
         forward = layer.forward if checkpointing == "none" else frugal(layer.forward, checkpointing)
-        layer.forward = torch.compile(forward, dynamic=True) if compiled else forward
+        layer.forward = fused(forward) if compiled else forward
+
+
+def fused(forward: Callable[..., Any]) -> Callable[..., Any]:
+    kernels = torch.compile(forward, dynamic=True)
+
+    def chosen(hidden_states: Tensor, *arguments: Any, **settings: Any) -> Any:
+        many = hidden_states.shape[:-1].numel() >= FEW
+        return (kernels if many else forward)(hidden_states, *arguments, **settings)
+
+    return chosen
 
 
 def frugal(forward: Callable[..., Any], checkpointing: str) -> Callable[..., Any]:

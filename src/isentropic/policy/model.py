@@ -35,7 +35,7 @@ class ModelSettings:
     chunk: int  # response tokens whose logits exist at one time
     packing: bool  # rows go through end to end, without padding; where a model cannot, as a padded rectangle
     activation_checkpointing: str  # none, selective (products and attention are kept) or full (inputs of layers are)
-    compile: bool  # layers as fused kernels, made at the first forward
+    compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
 
     def __post_init__(self) -> None:
         if self.compute_dtype not in DTYPES:
