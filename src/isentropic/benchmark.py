@@ -38,15 +38,22 @@ def benchmark(cfg: DictConfig) -> None:
 
 def measured(cfg: DictConfig) -> dict[str, Any]:
     """Runs it, as train does. What it returns is for rank 0."""
-    from isentropic.benchmarking.model import sizes, write
+    from isentropic.benchmarking.model import write
     from isentropic.train import parts
 
     with bad_input("benchmark.model"):
-        known = cast(dict[str, Any], OmegaConf.to_container(cfg.benchmark.models))
-        write(Path(cfg.benchmark.folder), sizes(cfg.benchmark.model, known, cfg.architectures))
+        write(Path(cfg.benchmark.folder), entry(cfg))
     with parts(cfg) as (trainer, policy, data):
         trainer.fit(policy, data)
     return report(cfg, trainer.world_size) if rank() == 0 else {}
+
+
+def entry(cfg: DictConfig) -> dict[str, Any]:
+    """The model's config.json."""
+    from isentropic.benchmarking.model import sizes
+
+    known = cast(dict[str, Any], OmegaConf.to_container(cfg.benchmark.models))
+    return sizes(cfg.benchmark.model, known, cfg.architectures)
 
 
 def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
@@ -62,7 +69,7 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
         "versions": versions(),
         "card": device_name(),
         "ranks": ranks,
-        "model": {"name": cfg.benchmark.model, "parameters": model.parameters},
+        "model": {"name": cfg.benchmark.model, "parameters": model.parameters, "config": entry(cfg)},
         "shapes": vars(sizes),
         "config": {part: plain(cfg, part) for part in CONFIG},
         "seconds": took,
@@ -71,7 +78,7 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
     }
     if card is not None:
         found["mfu"] = figures.mfu(model, sizes, took["median"], ranks, card.flops)
-        found["planned"] = plan_of(cfg)
+        found["planned"] = plan_of(cfg) | {"card": card.name.lower()}
     return found
 
 

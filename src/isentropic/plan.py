@@ -11,23 +11,18 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.build import bad_input, build, plain
-from isentropic.compose import compose, loader_of
+from isentropic.compose import ROOT, compose, loader_of
 from isentropic.entry import CONFIGS, main
 
 if TYPE_CHECKING:
+    from isentropic.planning.architecture import Architecture
+    from isentropic.planning.measured import Comparison
     from isentropic.planning.plan import Plan
 
 READ = ("rollout", "policy", "trainer", "sampler", "task")
 
 
-# measured runs, which docs/plan.md compares with
-SMOLLM = "experiment=smollm2_chain_sum", "lengths.share=0.45", "lengths.prompt=250"
-ENGINE = (
-    "policy=qwen2_5_1_5b", "trainer=gpu", "rollout.size=512", "rollout.group=8", "rollout.decoding.max_tokens=1024",
-    "lengths.share=1", "lengths.prompt=128", "sampler.dtype=bfloat16", "sampler.max_model_len=1152",
-    "sampler.max_num_seqs=512", "sampler.kv_cache_gib=null", "sampler.gpu_memory_utilization=0.5",
-    "sampler.enforce_eager=false",
-)  # fmt: skip
+MEASURED = ROOT / "benchmarks" / "results" / "steps"  # by the benchmark, for docs/plan.md to compare with
 
 
 @main("plan")
@@ -49,12 +44,24 @@ def renewed(text: str) -> str:
     """docs/plan.md with its tables as they are now."""
     from isentropic.planning.page import page
 
-    return page(text, of_preset, planned(composed(*SMOLLM)), planned(composed(*ENGINE)))
+    return page(text, of_preset, [comparison(file) for file in sorted(MEASURED.glob("*.json"))])
+
+
+def comparison(file: Path) -> "Comparison":
+    """What the benchmark found, beside the plan of the same settings."""
+    from isentropic.planning.architecture import read
+    from isentropic.planning.measured import Comparison
+
+    found = json.loads(file.read_text(encoding="utf-8"))
+    cfg = composed(f"card={found['planned']['card']}", name="benchmark").copy()
+    for part, settings in found["config"].items():
+        OmegaConf.update(cfg, part, settings, merge=False)
+    return Comparison(file.stem, planned(cfg, read(found["model"]["name"], found["model"]["config"])), found)
 
 
 @cache
-def composed(*overrides: str) -> DictConfig:
-    return compose(loader_of(CONFIGS), "plan", [*overrides, "paths.output=."])
+def composed(*overrides: str, name: str = "plan") -> DictConfig:
+    return compose(loader_of(CONFIGS), name, [*overrides, "paths.output=."])
 
 
 def of_preset(preset: str, card: str, gpus: int, share: float | None) -> "Plan":
@@ -66,8 +73,11 @@ def of_preset(preset: str, card: str, gpus: int, share: float | None) -> "Plan":
     return planned(cfg)
 
 
-def planned(cfg: DictConfig) -> "Plan":
-    """Raises BadInput for sizes that do not divide and models that are not known."""
+def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
+    """Of the policy's model where no other is given.
+
+    Raises BadInput for sizes that do not divide and models that are not known.
+    """
     from isentropic.planning.advice import advice
     from isentropic.planning.architecture import architecture
     from isentropic.planning.duration import duration
@@ -79,7 +89,7 @@ def planned(cfg: DictConfig) -> "Plan":
     build(cfg, "policy.optimization")  # which checks its own sizes
     with bad_input():
         name = cfg.policy.model.path
-        model = architecture(name, cfg.architectures)
+        model = model or architecture(name, cfg.architectures)
         work = workload({part: plain(cfg, part) for part in READ}, algorithm, lengths)
         held = memory(model, work, card)
         took = duration(model, work, card, held.cache)

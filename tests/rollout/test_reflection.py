@@ -1,6 +1,40 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from isentropic.rollout.reflection import reflects
+from isentropic.rollout.reflection import MARKERS, reflects
+
+WORDS = (
+    *(
+        "Wait",
+        "hold",
+        "on",
+        "hmm",
+        "hmmmm",
+        "second",
+        "thought",
+        "double",
+        "double-",
+        "check",
+        "let's",
+        "let us",
+        "let me",
+    ),
+    *("re-", "re", "verify", "examine", "consider", "think", "again", "try", "start", "over", "evaluates", "calculate"),
+    *(
+        "recomputed",
+        "reassessing",
+        "that's",
+        "this is",
+        "wrong",
+        "incorrect",
+        "not right",
+        "I made",
+        "I have made",
+        "a",
+    ),
+    *("an", "mistake", "error", ".", ",", "!", "\n", ""),
+)
 
 
 @pytest.mark.parametrize(
@@ -34,3 +68,9 @@ def test_words_of_doubt_are_markers(text):
 )
 def test_a_story_about_waiting_is_none(text):
     assert not reflects(text)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=6), st.sampled_from([" ", ""]))
+def test_the_short_way_past_texts_without_markers_misses_none(words, between):
+    text = between.join(words)
+    assert reflects(text) == (MARKERS.search(text) is not None)

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, own: Path) -> dict[str, Any]:
         def on_step_end(self, *_: Any, **__: Any) -> None:
             torch.cuda.synchronize()
             self.marks.append(time.time())
-            print(f"peer: optimizer step {len(self.marks)}, {self.marks[-1] - self.marks[0]:.1f} s", flush=True)
+            print(f"peer: optimizer step {len(self.marks) - 1}, {self.marks[-1] - self.marks[-2]:.1f} s", flush=True)
 
         def on_log(self, *_: Any, logs: dict[str, Any] | None = None, **__: Any) -> None:
             self.logs.append(logs or {})

@@ -1,8 +1,9 @@
 """The tables of docs/plan.md: what was measured, and the papers' runs on 8, 16 and 64 GPUs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from isentropic.planning.advice import fitting_share
+from isentropic.planning.measured import Comparison, table
 from isentropic.planning.memory import GIB
 from isentropic.planning.plan import Plan
 
@@ -45,29 +46,20 @@ HEADS = (
 Planner = Callable[[str, str, int, float | None], Plan]
 
 START, END = "<!-- runs: written by python -m isentropic.plan table=docs/plan.md -->", "<!-- end of runs -->"
-MEASURED = """| | planned | measured |
-| --- | --- | --- |
-| SmolLM2-135M on one H100 (docs/results): GiB of the card while it trains | {memory:.1f} | 49.3 |
-| its old log-probs and update, s | {update:.1f} | 1.4 |
-| 1.5 B, 512 answers of 1,024 tokens in one engine, s | {rollout:.0f} | 20 to 22 |
-
-"""
 
 
-def page(text: str, planned: Planner, smollm: Plan, engine: Plan) -> str:
+def page(text: str, planned: Planner, comparisons: list[Comparison]) -> str:
     """The text with its tables renewed. Raises ValueError without the marks."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not (start and end):
         raise ValueError(f"the file must have the lines {START} and {END}")
-    measured = MEASURED.format(
-        memory=smollm.memory.peak("update") / GIB + smollm.card.context,
-        update=sum(smollm.duration.phases[phase] for phase in ("old log-probs", "update")),
-        rollout=engine.duration.phases["rollout"],
-    )
-    rows = [HEADS, ("---",) * len(HEADS), *runs(planned)]
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    return f"{before}{start}\n{measured}{table}{end}{after}"
+    tables = [written(table(comparisons)), written([HEADS, ("---",) * len(HEADS), *runs(planned)])]
+    return f"{before}{start}\n{tables[0]}\n{tables[1]}{end}{after}"
+
+
+def written(rows: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def runs(planned: Planner) -> Iterator[tuple[str, ...]]:

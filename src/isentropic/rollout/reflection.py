@@ -9,8 +9,15 @@ MARKERS = re.compile(
     r"|\b(?:that|this)(?:'s| is) (?:wrong|incorrect|not right)\b|\bI (?:have )?made (?:a|an) (?:mistake|error)\b",
     re.IGNORECASE,
 )
+# Every marker has one of these in it. Most texts have none, which is thirty times as fast to find out.
+HINTS = (
+    "wait", "hold on", "hmm", "second thought", "double", "let's ", "let us ", "let me ", "re-", "recheck", "reverify",
+    "reevaluate", "reexamine", "recalculate", "recompute", "rethink", "reassess", "check again", " wrong", " incorrect",
+    " not right", " mistake", " error",
+)  # fmt: skip
 
 
 def reflects(text: str) -> bool:
     """Whether a marker such as "wait," "let me check" or "re-check" stands in it. English only."""
-    return MARKERS.search(text.replace("\u2019", "'")) is not None
+    text = text.replace("\u2019", "'").lower()
+    return any(hint in text for hint in HINTS) and MARKERS.search(text) is not None

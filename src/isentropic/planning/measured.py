@@ -1,0 +1,45 @@
+"""A plan beside what was measured of the same run."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from isentropic.planning.memory import GIB
+from isentropic.planning.plan import Plan
+
+LEARNING = ("update", "optimizer step", "reading the rollout")
+PHASES = {
+    "rollout": (("rollout", "verification"), ("sample",)),
+    "update": (("old log-probs", "reading again", "update"), ("update",)),
+    "step": ((), ("step",)),
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    name: str
+    plan: Plan
+    found: Mapping[str, Any]  # by the benchmark
+
+    def memory(self) -> Iterator[tuple[str, float, float]]:
+        """GiB of the card, planned and measured."""
+        held, beside = self.plan.memory, self.plan.card.context
+        learning = max(held.peak(moment) for moment in LEARNING if moment in held.peaks)
+        yield "learning", learning / GIB + beside, self.found["memory"]["update_used"]
+        yield "answering", held.peak("rollout") / GIB + beside, self.found["memory"]["rollout_used"]
+
+    def seconds(self) -> Iterator[tuple[str, float, float]]:
+        took = self.plan.duration
+        for phase, (ours, theirs) in PHASES.items():
+            planned = sum(took.phases.get(name, 0.0) for name in ours) if ours else took.step
+            yield phase, planned, sum(self.found["seconds"]["median"][name] for name in theirs)
+
+
+def table(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:
+    """Rows of cells, each "planned / measured"."""
+    yield ("run", "card", "GPUs", "GiB learning", "answering", "rollout, s", "update", "step")
+    yield ("---",) * 8
+    for one in comparisons:
+        cells = [f"{planned:.0f} / {found:.0f}" for _, planned, found in one.memory()]
+        cells += [f"{planned:.1f} / {found:.1f}" for _, planned, found in one.seconds()]
+        yield one.name, one.plan.card.name, str(one.plan.work.ranks), *cells
