@@ -37,7 +37,7 @@ class VllmServerSampler(Sampler):
     tensor_parallel_size: int  # cards of the server
     logprobs: str  # of all completions, of a sample (those of one prompt in eight), or none
     url: str | None  # of a server that runs; None starts one on this machine
-    devices: str | None  # CUDA_VISIBLE_DEVICES of a server that is started; not the trainer's
+    devices: str | int | None  # CUDA_VISIBLE_DEVICES of a server that is started; not the trainer's
     transfer: str  # nccl or file
     patience: float  # seconds that the server may take to start, and to answer
     log: str  # file that a server which is started writes to
@@ -70,7 +70,8 @@ class VllmServerSampler(Sampler):
         url = [self.url]
         if rank() == 0:
             if self.url is None:
-                self.service = serve(server_arguments(self), self.devices, self.patience, Path(self.log))
+                devices = None if self.devices is None else str(self.devices)
+                self.service = serve(server_arguments(self), devices, self.patience, Path(self.log))
                 url = [self.service.url]
             folder = mkdtemp(prefix="isentropic-weights-")
             self.sender = NcclTransfer() if self.transfer == "nccl" else FileTransfer(folder, self.path)

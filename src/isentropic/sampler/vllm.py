@@ -86,6 +86,10 @@ class VllmSampler(Sampler):
             self.engine = LLM(self.path, **settings)
         if not settings["enable_sleep_mode"]:
             self.sleep_level = 0
+        if self.short_way and not self.scheduler.short and (self.owns_group or dist.get_rank() == 0):
+            print(
+                "vLLM plans every step its own way: sampler.short_way does not know this model or release", flush=True
+            )
         self.loaded = self.load_format == "auto"
 
     def sample(
