@@ -32,3 +32,14 @@ def test_answers_written_at_one_time_are_limited_by_engine_and_cache(small):
     held = 6 + 100 / (2 * 10)
     assert concurrency(small.model, work, 3 * held * small.model.cache(2), 100, 10) == pytest.approx(3)
     assert concurrency(small.model, small.work(engine=None), GIB, 100, 10) == 0
+
+
+def test_a_server_answers_all_ranks_with_all_its_cards(small):
+    """Two ranks ask a server of two cards: as much for each as for a rank and its engine."""
+    engine = small.work().engine
+    alone = rollout(small.model, small.work(), small.card(), GIB, prompts=2, answers=4, longest=10)
+    work = small.work(ranks=2, engine=replace(engine, apart=True, ranks=2))
+    served = rollout(small.model, work, small.card(), GIB, prompts=2, answers=4, longest=10)
+    weights = 10 * 2 * small.model.parameters / 1e11
+    assert served == pytest.approx(alone - weights / 2), "weights are read once for all"
+    assert work.cards == 4

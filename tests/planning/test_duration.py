@@ -99,3 +99,11 @@ def test_answers_are_judged_by_processes_or_at_once(small):
     card = small.card(verify=3.0)
     assert duration(small.model, small.work(verifiers=2), card, GIB).phases["verification"] == 4 * 3 / 2
     assert "verification" not in duration(small.model, small.work(verifiers=None), card, GIB).phases
+
+
+def test_a_rollout_that_is_drawn_ahead_hides_behind_the_update_or_it_behind_the_rollout(small):
+    took = duration(small.model, small.work(ahead=True), small.card(), GIB)
+    both = took.phases["rollout"], took.phases["update"] + took.phases["old log-probs"]
+    assert took.hidden == pytest.approx(min(both))
+    others = sum(took.phases[name] for name in ("sleep", "weight sync"))
+    assert took.step == pytest.approx(max(both) + others)

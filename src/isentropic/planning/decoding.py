@@ -26,7 +26,8 @@ def rollout(
         return 0.0
     peak = (card.flops if engine.size < FP32 else card.flops_fp32) * engine.ranks
     rate = card.bandwidth * card.bandwidth_share * engine.ranks
-    answers, prompts = answers * engine.ranks, prompts * engine.ranks
+    askers = work.ranks if engine.apart else engine.ranks
+    answers, prompts = answers * askers, prompts * askers
     tokens = answers * work.lengths.mean(longest)
     at_once = concurrency(model, work, cache * engine.ranks, answers, longest)
     steps = tokens / at_once + longest - work.lengths.mean(longest)
@@ -37,7 +38,7 @@ def rollout(
     keys = remembered * model.cache(engine.size) / rate
     step = card.step + (model.layers * card.launch if engine.eager else 0.0)
     own = steps * step + tokens * per_token(engine, card)
-    return prefill + max(weights, products) + keys + own + tokens / engine.ranks * card.text
+    return prefill + max(weights, products) + keys + own + tokens / askers * card.text
 
 
 def per_token(engine: Engine, card: Card) -> float:

@@ -16,6 +16,8 @@ PASSES_OF_ADAMW = 10  # over a tensor of the parameters' size: norm, clipping, t
 AGAIN = {"none": 0.0, "selective": 0.0, "full": 1.0}  # products of a layer in the backward pass
 REFRESHED = {"none": 0.0, "selective": 0.5, "full": 1.0}  # and what is between them
 
+DRAWING, LEARNING = ("rollout", "verification"), ("old log-probs", "reading again", "update")
+
 
 @dataclass(frozen=True)
 class Duration:
@@ -25,10 +27,11 @@ class Duration:
     evaluation: float
     sequences: float  # that the engine answers at one time
     model_flops: float  # 6 per parameter and token, of all updates of a rollout on this rank
+    hidden: float  # seconds of the phases in which another goes on as well
 
     @property
     def step(self) -> float:
-        return sum(self.phases.values())
+        return sum(self.phases.values()) - self.hidden
 
     def run(self, work: Workload, card: Card) -> float:
         """The whole run."""
@@ -50,11 +53,13 @@ def duration(model: Architecture, work: Workload, card: Card, cache: float) -> D
     }
     evaluation = rollout(model, work, card, cache, 0, work.judged, work.judged_longest)
     evaluation += verification(work, card, work.judged)
+    drawing, learning = (sum(phases[name] for name in names) for names in (DRAWING, LEARNING))
     return Duration(
         {name: seconds for name, seconds in phases.items() if seconds},
         evaluation,
         concurrency(model, work, cache, answers, work.longest),
         6.0 * model.parameters * sum(chain.from_iterable(rows)),
+        min(drawing, learning) if work.ahead else 0.0,
     )
 
 

@@ -34,7 +34,10 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
     if work.shards > 1 and several and not work.sharded_gradients:
         gradients["gradients, whole until the last micro-batch"] = FP32 * learnt(model, work)
     weights, cache = engine_bytes(model, work.engine, card)
-    resident = {"engine, which does not sleep": weights + cache} if work.engine and not work.engine.sleeps else {}
+    here = work.engine is not None and not work.engine.apart
+    resident = (
+        {"engine, which does not sleep": weights + cache} if work.engine and here and not work.engine.sleeps else {}
+    )
     peaks = {
         "update": held | gradients | resident | learning(model, work, update),
         "optimizer step": held | gradients | resident,
@@ -43,8 +46,9 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
         peaks["reading the rollout"] = held | resident | reading(model, work, work.parts(work.rows, learns=False))
     if work.engine:
         whole = max(2 * BUCKET, work.engine.size * model.head) if work.shards > 1 else work.engine.size * model.head
-        peaks["weight sync"] = held | {"engine weights": weights, "weights on their way": whole}
-        peaks["rollout"] = held | {"engine weights": weights, "engine keys and values": cache}
+        own = {"engine weights": weights} if here else {}
+        peaks["weight sync"] = held | own | {"weights on their way": whole}
+        peaks["rollout"] = (held if here else {}) | {"engine weights": weights, "engine keys and values": cache}
     engines = weights if work.engine and work.engine.sleeps else 0.0
     whole = FP32 * model.parameters
     loads = 0.0 if work.shards > 1 else whole  # where they share the model, ranks read their parts alone

@@ -23,7 +23,7 @@ class Plan:
     @property
     def hours(self) -> float:
         """Of all GPUs together."""
-        return self.duration.run(self.work, self.card) * self.work.ranks / 3600
+        return self.duration.run(self.work, self.card) * self.work.cards / 3600
 
     @property
     def tokens(self) -> float:
@@ -43,7 +43,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "model": plan.name,
         "parameters": plan.model.parameters,
         "card": plan.card.name,
-        "gpus": plan.work.ranks,
+        "gpus": plan.work.cards,
         "room": plan.memory.room / GIB,
         "memory": gib,
         "peaks": {moment: sum(items.values()) for moment, items in gib.items()},
@@ -72,12 +72,13 @@ def text(plan: Plan) -> str:
         "",
         f"seconds of a step{'':<15}",
         *(f"  {name:<30}{seconds:>9.1f}" for name, seconds in took.phases.items()),
+        *([f"  {'of these, two at a time':<30}{took.hidden:>9.1f}"] if took.hidden else []),
         f"  {'together':<30}{took.step:>9.1f}  {plan.tokens / took.step / work.ranks:,.0f} tokens/s and GPU",
         "",
         f"update: {plan.mfu:.0%} of {plan.card.name}'s {plan.card.flops / 1e12:.0f} TFLOP/s in 6 operations per "
         f"parameter and token; {took.sequences:.0f} answers at one time in each engine",
         f"run: {work.rollouts} rollouts, {work.rollouts * work.updates} optimizer steps, {work.evaluations} "
-        f"evaluations of {took.evaluation:.0f} s; {plan.hours / work.ranks:,.1f} hours, {plan.hours:,.0f} GPU-hours",
+        f"evaluations of {took.evaluation:.0f} s; {plan.hours / work.cards:,.1f} hours, {plan.hours:,.0f} GPU-hours",
         f"host: {plan.memory.host / GIB:.0f} GiB of a node's memory",
         "",
         *(plan.advice or ["All of it fits."]),

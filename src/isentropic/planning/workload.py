@@ -18,6 +18,7 @@ class Engine:
 
     size: int  # bytes of a weight
     ranks: int  # that share one engine's weights
+    apart: bool  # one for all, on cards of its own
     context: int  # tokens
     sequences: int  # at one time
     cache: float | None  # GiB of keys and values; None is what `share` leaves
@@ -61,6 +62,7 @@ class Workload:
     adapter: Adapter | None
     reference: bool
     once: bool  # no reading before the update
+    ahead: bool  # rollouts are drawn during the update before them
     rereads: int  # of the rows of one optimizer step, in a rollout
     engine: Engine | None
     judged: int  # answers of an evaluation
@@ -73,6 +75,11 @@ class Workload:
     def mini(self) -> int:
         """Rows of an optimizer step."""
         return self.rows // self.updates
+
+    @property
+    def cards(self) -> int:
+        """Of the run, with those of a server."""
+        return self.ranks + (self.engine.ranks if self.engine and self.engine.apart else 0)
 
     @property
     def readings(self) -> int:
@@ -137,6 +144,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         reference=policy["reference"] is not None,
         once=policy["one_forward"] and updates == 1 and not algorithm.reads_policy,
         rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
+        ahead=rollout["ahead"],
         engine=answering,
         judged=judged,
         judged_longest=judging["decoding"]["max_tokens"],
@@ -168,8 +176,9 @@ def engine(sampler: dict[str, Any]) -> Engine | None:
         sequences=sampler["max_num_seqs"],
         cache=sampler.get("kv_cache_gib"),
         share=sampler.get("gpu_memory_utilization"),
+        apart="url" in sampler,
         sleeps=sampler.get("sleep_level", 0) > 0,
         eager=sampler.get("enforce_eager", True),
-        short=sampler.get("short_way", False),
+        short=sampler.get("short_way", "url" in sampler),
         tells=sampler.get("logprobs", "all") == "all",
     )
