@@ -147,13 +147,14 @@ def start_sampler(cfg: DictConfig) -> None:
     from isentropic.train import fall_back
 
     fall_back(cfg)
-    if "tensor_parallel_size" in cfg.sampler:
-        cfg.sampler.tensor_parallel_size = 1  # it is alone
+    if "load_format" in cfg.sampler:  # an engine in this process, which is alone and to which no policy sends weights
+        cfg.sampler.tensor_parallel_size, cfg.sampler.load_format = 1, "auto"
     sampler = build(cfg, "sampler")
     with bad_input("sampler"):
         sampler.start()
         decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=2, stop=None)
-        sampler.sample([[2, 3, 4]], 1, [0], decoding)
+        if not sampler.apart:  # else it has answered when it was started
+            sampler.sample([[2, 3, 4]], 1, [0], decoding)
         sampler.stop()
 
 
