@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -149,6 +150,8 @@ def start_sampler(cfg: DictConfig) -> None:
     fall_back(cfg)
     if "load_format" in cfg.sampler:  # an engine in this process, which is alone and to which no policy sends weights
         cfg.sampler.tensor_parallel_size, cfg.sampler.load_format = 1, "auto"
+    if "log" in cfg.sampler:  # there is no run folder
+        cfg.sampler.log = str(Path(tempfile.gettempdir()) / "isentropic-server.log")
     sampler = build(cfg, "sampler")
     with bad_input("sampler"):
         sampler.start()
