@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from isentropic.status import installed
+
 VERSION = "1.16"
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -106,7 +108,7 @@ def run(args: argparse.Namespace, own: Path) -> None:
 
 def write(out: Path, marks: list[float], memory: dict[str, float]) -> None:
     found = {
-        "versions": {name: version(name) for name in ("trl", "torch", "transformers", "vllm")},
+        "versions": {name: installed(name) for name in ("trl", "torch", "transformers", "vllm")},
         "seconds": [later - earlier for earlier, later in itertools.pairwise(marks)],
         "memory": memory,
     }
