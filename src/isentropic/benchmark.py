@@ -29,20 +29,23 @@ def benchmark(cfg: DictConfig) -> None:
     if rank() == 0:
         from isentropic.benchmarking.table import text
 
-        with bad_input("benchmark.out"):
-            out = Path(cfg.benchmark.out)
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write(Path(cfg.benchmark.out), found)
         print(text(found), flush=True)
+
+
+def write(out: Path, found: dict[str, Any]) -> None:
+    with bad_input("benchmark.out"):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def measured(cfg: DictConfig) -> dict[str, Any]:
     """Runs it, as train does. What it returns is for rank 0."""
-    from isentropic.benchmarking.model import write
+    from isentropic.benchmarking import model
     from isentropic.train import parts
 
     with bad_input("benchmark.model"):
-        write(Path(cfg.benchmark.folder), entry(cfg))
+        model.write(Path(cfg.benchmark.folder), entry(cfg))
     with parts(cfg) as (trainer, policy, data):
         trainer.fit(policy, data)
     return report(cfg, trainer.world_size) if rank() == 0 else {}
@@ -129,6 +132,7 @@ def compared(cfg: DictConfig) -> dict[str, Any]:
         [*task_overrides(), "benchmark.vs=null", f"benchmark.out={ours}", f"hydra.run.dir={folder / 'ours'}"],
     )
     own = json.loads(ours.read_text(encoding="utf-8"))
+    write(Path(cfg.benchmark.out), own)  # the peer takes longer, and may be stopped
     run("isentropic.benchmarking.trl", peer_arguments(cfg, theirs))
     peer = json.loads(theirs.read_text(encoding="utf-8"))
     step = min(peer["seconds"][1:] or peer["seconds"])

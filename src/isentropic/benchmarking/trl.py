@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from isentropic.status import installed
+
 VERSION = "1.16"
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -74,7 +76,8 @@ def words(args: argparse.Namespace) -> list[str]:
     return [problem.prompt for problem in problems[: args.prompts * (args.steps + 1)]]
 
 
-def run(args: argparse.Namespace, own: Path) -> dict[str, Any]:
+def run(args: argparse.Namespace, own: Path) -> None:
+    """Writes what is known so far after every rollout, as it may be stopped before the last."""
     import torch
     from datasets import Dataset  # pyright: ignore[reportMissingImports]
     from transformers import TrainerCallback
@@ -83,36 +86,33 @@ def run(args: argparse.Namespace, own: Path) -> dict[str, Any]:
     from isentropic.callbacks.memory import GIB, Watch
 
     class Clock(TrainerCallback):
-        def __init__(self) -> None:
-            self.marks: list[float] = []
-            self.logs: list[dict[str, Any]] = []
+        def on_train_begin(self, *_: Any, **__: Any) -> None:
+            self.watch, self.marks = Watch(torch.device("cuda", 0), 0.02), [time.time()]
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
             torch.cuda.synchronize()
             self.marks.append(time.time())
             print(f"peer: optimizer step {len(self.marks) - 1}, {self.marks[-1] - self.marks[-2]:.1f} s", flush=True)
+            peaks = {name: size / GIB for name, size in self.watch.peaks(0.0).items()}
+            write(Path(args.out), self.marks[:: args.updates], peaks)
 
-        def on_log(self, *_: Any, logs: dict[str, Any] | None = None, **__: Any) -> None:
-            self.logs.append(logs or {})
+        def on_train_end(self, *_: Any, **__: Any) -> None:
+            self.watch.end()
 
-    clock = Clock()
-    trainer = GRPOTrainer(
+    GRPOTrainer(
         model=str(own), reward_funcs=lambda completions, **_: [float(len(c) % 2) for c in completions],
         args=settings(args, str(own / "output")), train_dataset=Dataset.from_dict({"prompt": words(args)}),
-        processing_class=prepared(Path(args.folder), own), callbacks=[clock],
-    )  # fmt: skip
-    watch = Watch(torch.device("cuda", 0), 0.02)
-    clock.marks.append(time.time())
-    trainer.train()
-    peaks = {name: size / GIB for name, size in watch.peaks(0.0).items()}
-    watch.end()
-    marks = clock.marks[:: args.updates]
-    return {
-        "versions": {name: version(name) for name in ("trl", "torch", "transformers", "vllm")},
+        processing_class=prepared(Path(args.folder), own), callbacks=[Clock()],
+    ).train()  # fmt: skip
+
+
+def write(out: Path, marks: list[float], memory: dict[str, float]) -> None:
+    found = {
+        "versions": {name: installed(name) for name in ("trl", "torch", "transformers", "vllm")},
         "seconds": [later - earlier for earlier, later in itertools.pairwise(marks)],
-        "memory": peaks,
-        "logs": clock.logs,
+        "memory": memory,
     }
+    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -125,8 +125,7 @@ def main() -> None:
     cli.add_argument("--out", required=True)
     args = cli.parse_args()
     with TemporaryDirectory() as own:
-        found = run(args, Path(own))
-    Path(args.out).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        run(args, Path(own))
 
 
 if __name__ == "__main__":
