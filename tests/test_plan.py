@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.build import BadInput
-from isentropic.plan import composed, planned, renewed
+from isentropic.plan import MEASURED, comparison, composed, planned, renewed
 
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
 
@@ -14,6 +14,15 @@ PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
 def test_the_page_is_as_new_as_the_presets_and_the_formulas():
     text = PAGE.read_text()
     assert renewed(text) == text, "python -m isentropic.plan table=docs/plan.md writes it anew"
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in sorted(MEASURED.glob("*.json"))])
+def test_a_plan_is_near_what_was_measured(file):
+    """Memory within 15 %, seconds of the rollout, the update and the whole step within 30 %."""
+    one = comparison(file)
+    for compared, within in (list(one.memory()), 0.15), (list(one.seconds()), 0.3):
+        plans = {name: plan for name, plan, _ in compared}
+        assert plans == {name: pytest.approx(found, rel=within) for name, _, found in compared}
 
 
 def test_the_command_prints_a_plan_and_keeps_its_numbers(command, tmp_path):

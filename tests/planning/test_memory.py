@@ -41,6 +41,8 @@ def test_the_small_run_by_hand(small):
     assert update["states of the head"] == 20 * 10 * (2 * 2 + 4)
     assert "a layer, gone through backwards" not in update, "which is less than the head"
     assert held.peaks["rollout"]["engine weights"] == 2 * n
+    beside = memory(small.model, small.work(), small.card(workspace=0.5)).peaks["rollout"]
+    assert beside["engine workspace"] == 0.5 * GIB
     assert held.cache == GIB and held.room == 8 * GIB
     assert held.peak("update") == sum(update.values())
 

@@ -16,8 +16,9 @@ class Card:
     network: float  # bytes to other nodes, in a collective
     host: float  # GiB of the node's memory, per GPU
     gpus: int  # of a node
-    context: float  # GiB beside tensors: CUDA, its libraries, buffers of NCCL, graphs of the engine
+    context: float  # GiB beside tensors: CUDA, its libraries, buffers of NCCL
     spare: float  # GiB lost between tensors
+    workspace: float  # GiB of an engine beside its share: CUDA graphs, logits
     product_share: float  # of flops, in products of many rows
     decode_share: float  # of flops, in products of an engine's step
     attention_share: float  # of flops, in attention over packed rows

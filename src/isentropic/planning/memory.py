@@ -48,7 +48,8 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
         whole = max(2 * BUCKET, work.engine.size * model.head) if work.shards > 1 else work.engine.size * model.head
         own = {"engine weights": weights} if here else {}
         peaks["weight sync"] = held | own | {"weights on their way": whole}
-        peaks["rollout"] = (held if here else {}) | {"engine weights": weights, "engine keys and values": cache}
+        engine = {"engine weights": weights, "engine keys and values": cache}
+        peaks["rollout"] = (held if here else {}) | engine | {"engine workspace": card.workspace * GIB}
     engines = weights if work.engine and work.engine.sleeps else 0.0
     whole = FP32 * model.parameters
     loads = 0.0 if work.shards > 1 else whole  # where they share the model, ranks read their parts alone
