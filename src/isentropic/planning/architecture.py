@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -91,7 +92,7 @@ def architecture(path: str, table: str) -> Architecture:
 
     Raises ValueError for a model that none of them has, and for one that is no dense decoder.
     """
-    known = cast(dict[str, dict[str, Any]], OmegaConf.to_container(OmegaConf.load(table)))
+    known = models(table)
     file = Path(path).expanduser() / "config.json"
     if file.is_file():
         return read(path, json.loads(file.read_text(encoding="utf-8")))
@@ -106,6 +107,11 @@ def architecture(path: str, table: str) -> Architecture:
             f"policy.model.path={path} is neither a model folder, nor in the table of known models, nor "
             f"given by the hub here; known are {', '.join(known)}"
         ) from error
+
+
+@cache
+def models(table: str) -> dict[str, dict[str, Any]]:
+    return cast(dict[str, dict[str, Any]], OmegaConf.to_container(OmegaConf.load(table)))
 
 
 def read(path: str, config: Mapping[str, Any]) -> Architecture:
