@@ -48,6 +48,7 @@ def test_the_locks_satisfy_pyproject():
 
 def test_what_is_built_for_cuda_is_neither_locked_nor_installed():
     assert (locked(CPU) | locked(PEERS)).keys() & {*BUILT_FOR_CUDA, "torch"} == set()
+    assert "triton" not in locked(CPU)
     assert not [name for name in locked(CPU) if name.startswith("nvidia-")]
     if importlib.metadata.version("torch").endswith("+cpu"):
         assert {canonicalize_name(one.name) for one in importlib.metadata.distributions()} & BUILT_FOR_CUDA == set()

@@ -1,6 +1,8 @@
 """Two passes over logits on a GPU: what their rows amount to, and their gradient, which takes their place."""
 
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportIndexIssue=false
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
+# pyright: reportUnnecessaryTypeIgnoreComment=false
 
 from typing import no_type_check
 
