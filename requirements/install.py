@@ -63,7 +63,7 @@ def set_up() -> None:
         shutil.copy(LOCKS / "pycosat_stand_in.py", site_packages() / "pycosat.py")  # a built one would come before it
     if not install_peers():
         print(
-            "  without verl, trl, liger-kernel and triton, the tests that compare with them, or run kernels, are skipped"
+            "  without verl, trl, liger-kernel and triton, the tests that compare with them or run kernels are skipped"
         )
     require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)]))
     if not (sys.platform == "linux" and platform.machine() == "x86_64"):
