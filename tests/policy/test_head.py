@@ -211,6 +211,7 @@ def test_a_gpu_takes_the_kernels():
     assert "FusedStats" in type(row_stats(states, head, targets, 1.0, PART, "none")[0].grad_fn).__name__
 
 
+@on_kernels
 @given(
     rows=st.integers(1, 5000),
     vocabulary=st.integers(1, 3000),

@@ -1,5 +1,6 @@
 """The engine's schedulers against a model that is played: it knows only what a scheduler tells it."""
 
+import importlib
 from collections import deque
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ BLOCK = 128  # tokens, on CPU
 @pytest.fixture(scope="module")
 def core(tiny_model):
     """Of an engine, for its settings."""
+    importlib.import_module("llvmlite.binding")  # as a report does, in whose process an engine starts all the same
     sampler = VllmSampler(
         path=tiny_model,
         dtype="float32",

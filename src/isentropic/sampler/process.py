@@ -5,6 +5,7 @@
 import gc
 import os
 import random
+import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ def prepare_environment() -> None:
         defaults["LOCAL_RANK"] = os.environ.get("SLURM_LOCALID", rank)
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+    # vLLM 0.32 on CPU asks every object of every module for its `__dict__`, and this one answers with a C function
+    if llvmlite := sys.modules.get("llvmlite.binding.ffi"):
+        llvmlite.lib._fntab.setdefault("__dict__", {})
 
 
 @contextmanager
