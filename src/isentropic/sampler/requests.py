@@ -2,11 +2,12 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import torch
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from isentropic.sampler import Decoding
@@ -31,6 +32,17 @@ def weight_names(path: str) -> frozenset[str]:
     """All names of the model's state, tied aliases included."""
     with torch.device("meta"):
         return frozenset(AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).state_dict())
+
+
+def arriving(
+    weights: Iterable[tuple[str, Tensor]], names: frozenset[str], dtype: torch.dtype, path: str, seen: set[str]
+) -> Iterator[tuple[str, Tensor]]:
+    """The weights in the engine's type, their names added to `seen`. Raises ValueError for one not in `names`."""
+    for name, tensor in weights:
+        if name not in names:
+            raise ValueError(f"weight {name} is not one of the model in {path}")
+        seen.add(name)
+        yield name, tensor.detach().to(dtype)
 
 
 def check_arrived(names: frozenset[str], seen: set[str]) -> None:

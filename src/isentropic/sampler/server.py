@@ -1,6 +1,6 @@
 """vLLM on cards of its own, as `vllm serve`, which the trainer asks over HTTP."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch import Tensor
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.drawing import EVERY, SAYS, TOLD
 from isentropic.sampler.engine import DTYPES, server_arguments
-from isentropic.sampler.requests import check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.service import Service, serve
 from isentropic.sampler.transfer import FileTransfer, NcclTransfer, Transfer
 
@@ -125,7 +125,7 @@ class VllmServerSampler(Sampler):
             raise RuntimeError("the server was not started")
         self.loaded = False
         seen: set[str] = set()
-        named = self.cast(weights, seen)
+        named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
         if self.sender is None:
             for _ in named:  # takes part in gathering what rank 0 sends
                 pass
@@ -137,13 +137,6 @@ class VllmServerSampler(Sampler):
         if dist.is_initialized():
             dist.barrier()  # no rank asks before the weights are there
         self.loaded = True
-
-    def cast(self, weights: Iterable[tuple[str, Tensor]], seen: set[str]) -> Iterator[tuple[str, Tensor]]:
-        for name, tensor in weights:
-            if name not in self.names:
-                raise ValueError(f"weight {name} is not one of the model in {self.path}")
-            seen.add(name)
-            yield name, tensor.detach().to(DTYPES[self.dtype])
 
     def stop(self) -> None:
         if self.sender is not None:

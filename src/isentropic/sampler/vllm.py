@@ -5,7 +5,7 @@ In return it must leave the process as it found it: random state, thread count, 
 """
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.drawing import EVERY, Row, completions_of, draws
 from isentropic.sampler.engine import DTYPES, engine_settings
 from isentropic.sampler.process import kept_group, prepare_environment, untouched_process, without_search
-from isentropic.sampler.requests import check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.team import Team, check_team
 
 
@@ -145,9 +145,10 @@ class VllmSampler(Sampler):
         self.rouse("weights")  # and the cache only when it is needed, so that both never peak together
         self.loaded = False
         seen: set[str] = set()
+        named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
         with untouched_process(self.enforce_eager):
             try:
-                self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": self.cast(weights, seen)})
+                self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": named})
             except Exception as error:
                 raise RuntimeError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
         check_arrived(self.names, seen)
@@ -155,13 +156,6 @@ class VllmSampler(Sampler):
         if not self.engine.reset_prefix_cache():
             raise RuntimeError("the engine kept its cache of the old weights; no request may run during a load")
         self.loaded = True
-
-    def cast(self, weights: Iterable[tuple[str, Tensor]], seen: set[str]) -> Iterator[tuple[str, Tensor]]:
-        for name, tensor in weights:
-            if name not in self.names:
-                raise ValueError(f"weight {name} is not one of the model in {self.path}")
-            seen.add(name)
-            yield name, tensor.detach().to(DTYPES[self.dtype])
 
     def sleep(self) -> None:
         if self.sleep_level and "weights" not in self.asleep:
