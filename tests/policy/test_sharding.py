@@ -92,6 +92,12 @@ def test_the_size_of_a_bucket_changes_nothing(sharded, models, index):
         assert same(rank[models[index], "buckets"], sharded[0][models[index], False]["bf16"])
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_gradient_asked_for_at_log_probs_does_not_begin_the_backward_pass(sharded, models, index):
+    for rank in sharded:
+        assert rank[models[index], "whole"] == [True, True, False]
+
+
 @CASES
 def test_two_ranks_learn_what_one_learns(sharded, alone, models, index, adapted):
     case = models[index], adapted

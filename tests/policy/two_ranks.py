@@ -10,7 +10,9 @@ from torch.distributed.tensor import DTensor
 
 from isentropic.policy import sharding
 from isentropic.policy.adapters import LowRank
+from isentropic.policy.batches import micro_batches
 from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.types import RolloutBatch
 
 ADAPTER = LowRank(rank=3, alpha=6.0, targets=["q_proj", "o_proj", "down_proj"], base_dtype="float32", seed=5)
 TOKENS = torch.randint(24, (4, 11), generator=torch.Generator().manual_seed(0))
@@ -37,6 +39,24 @@ def learnt(model, rows):
     return found | {"after": cloned(model), "after_bf16": cloned(model, "bfloat16")}
 
 
+def whole_heads(model):
+    """Whether the head is whole after a forward, a gradient asked for at its log-probs, and the backward pass."""
+
+    def whole():
+        return not isinstance(model.lm.get_output_embeddings().weight, DTensor)
+
+    rows, no = torch.zeros(len(TOKENS)), torch.zeros(len(TOKENS), dtype=torch.bool)
+    batch = RolloutBatch(TOKENS, MASK, rows.long(), rows, no, no, torch.zeros(TOKENS.shape))
+    (micro,) = micro_batches(MASK, None, None, packed=False)
+    logp = model.think(batch, micro, 1.0, "none").logp
+    found = [whole()]
+    loss = logp.sum()
+    torch.autograd.grad(loss, logp, retain_graph=True)
+    found.append(whole())
+    loss.backward()
+    return [*found, whole()]
+
+
 def cases(models, mesh, rows):
     for path in models:
         for adapter in (None, ADAPTER):
@@ -53,9 +73,9 @@ if __name__ == "__main__":
     found = dict(cases(sys.argv[3:], mesh, mine))
     sharding.BUCKET = 5000  # some tensors are larger, and some buckets hold several
     for path in sys.argv[3:]:
-        found[path, "buckets"] = cloned(
-            LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh), "bfloat16"
-        )
+        model = LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh)
+        found[path, "buckets"] = cloned(model, "bfloat16")
+        found[path, "whole"] = whole_heads(model)
     torch.save(found, folder / f"{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()

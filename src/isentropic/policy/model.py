@@ -131,7 +131,10 @@ class LanguageModel(nn.Module):
 
     def think(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
         rows = batch[micro.rows]
-        return TokenStats(*self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.line))
+        values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.line)
+        # who asks for a gradient at what forward itself returned would begin FSDP2's backward pass: weights would be
+        # gathered for nothing, and in the real pass none ahead of its use
+        return TokenStats(*(value.view_as(value) for value in values))
 
     @torch.no_grad()
     def read(
