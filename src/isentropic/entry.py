@@ -35,6 +35,7 @@ from isentropic.build import BadInput
 from isentropic.compose import ROOT, check_jobs, loader_of
 from isentropic.launching.inside import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.launching.names import name_sweep, quoted
+from isentropic.launching.orphans import end_with_first
 from isentropic.launching.table import conclude
 from isentropic.sources import sources, tree
 from isentropic.status import FILE, recorded
@@ -59,6 +60,7 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
                             result = function(cfg)
                             status.result = float(result) if isinstance(result, int | float) else None
                     else:
+                        end_with_first()
                         result = function(cfg)
                 if rank() == 0:  # after all that loggers say at their end
                     print(f"run folder: {folder}", flush=True)
