@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from isentropic.sampler.process import prepare_environment, untouched_process
+from isentropic.sampler.process import check_card, prepare_environment, untouched_process
 
 
 def draws():
@@ -63,3 +63,9 @@ def test_what_the_user_set_stays_but_for_the_one_process(monkeypatch):
     assert os.environ["VLLM_LOGGING_LEVEL"] == "DEBUG"
     assert os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] == "0"
     assert os.environ["VLLM_NO_USAGE_STATS"] == "1"
+
+
+def test_a_policy_on_another_gpu_than_its_engine_is_refused():
+    check_card(1, 1)
+    with pytest.raises(ValueError, match=r"policy is on GPU 1 .* engine would be on GPU 0; choose"):
+        check_card(1, 0)

@@ -36,6 +36,15 @@ def prepare_environment() -> None:
         llvmlite.lib._fntab.setdefault("__dict__", {})
 
 
+def check_card(policy: int, engine: int) -> None:
+    """Raises ValueError where the two are on different GPUs; an engine goes by its rank's number on this machine."""
+    if policy != engine:
+        raise ValueError(
+            f"the policy is on GPU {policy} of those that are visible, and its engine would be on GPU {engine}; choose"
+            " GPUs by CUDA_VISIBLE_DEVICES, and only their number by trainer.devices"
+        )
+
+
 @contextmanager
 def untouched_process(eager: bool) -> Generator[None, None, None]:
     """Restores the trainer's random state and thread count, both of which the engine sets.

@@ -5,6 +5,7 @@ In return it must leave the process as it found it: random state, thread count, 
 """
 
 import importlib.util
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -17,7 +18,13 @@ from torch import Tensor
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.drawing import EVERY, Row, completions_of, draws
 from isentropic.sampler.engine import DTYPES, engine_settings
-from isentropic.sampler.process import kept_group, prepare_environment, untouched_process, without_search
+from isentropic.sampler.process import (
+    check_card,
+    kept_group,
+    prepare_environment,
+    untouched_process,
+    without_search,
+)
 from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.team import Team, check_team
 
@@ -79,6 +86,9 @@ class VllmSampler(Sampler):
         self.check_ranks(1 if self.owns_group else dist.get_world_size())
         self.team = Team(self.tensor_parallel_size) if self.tensor_parallel_size > 1 else None
         prepare_environment()
+        if torch.cuda.is_available():
+            alone = self.owns_group or dist.get_world_size() == 1
+            check_card(torch.cuda.current_device(), 0 if alone else int(os.environ["LOCAL_RANK"]))
         with untouched_process(self.enforce_eager):
             from vllm import LLM
 
