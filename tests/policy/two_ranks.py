@@ -40,7 +40,8 @@ def learnt(model, rows):
 
 
 def whole_heads(model):
-    """Whether the head is whole after a forward, a gradient asked for at its log-probs, and the backward pass."""
+    """Whether the head is whole after a forward, a gradient asked for at its log-probs, and the backward pass; after a
+    reading, and when that is let go."""
 
     def whole():
         return not isinstance(model.lm.get_output_embeddings().weight, DTensor)
@@ -54,6 +55,10 @@ def whole_heads(model):
     torch.autograd.grad(loss, logp, retain_graph=True)
     found.append(whole())
     loss.backward()
+    found.append(whole())
+    model.read(batch, [micro], 1.0, "none")
+    found.append(whole())
+    model.let_go()
     return [*found, whole()]
 
 

@@ -153,6 +153,11 @@ class LanguageModel(nn.Module):
     def shard(self, mesh: DeviceMesh) -> None:
         sharding.shard(self, self.layers, mesh, DTYPES[self.settings.compute_dtype])
 
+    def let_go(self) -> None:
+        """After a forward without a backward pass FSDP2 keeps what belongs to no layer gathered; until here."""
+        if isinstance(self, FSDPModule):
+            self.reshard()
+
     def shape(self) -> dict[str, int | str | None]:
         return shape(self.lm.config)
 

@@ -190,7 +190,9 @@ class PolicyModule(LightningModule):
         ids = torch.tensor([tokens], device=self.device)
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
         line = lay(mask, [len(tokens)]) if self.policy.packed else None
-        return self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
+        scores = self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
+        self.policy.let_go()  # the next to need memory is the sampler
+        return scores
 
     def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
         return self.policy.weights(dtype)
