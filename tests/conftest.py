@@ -1,5 +1,6 @@
 """Models small enough to build in a test, and runs of the entry points that several tests look at."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -31,6 +32,12 @@ SLOW = [
     "test_eval.py",
 ]
 
+
+# Whoever configures logging closes the handlers there are, and absl's closes its stream with it: in a test, pytest's.
+with contextlib.suppress(ImportError):
+    from absl import logging as absl_logging
+
+    absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 # how fast the machine is just then is no property of the code
 hypothesis.settings.register_profile("any load", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
