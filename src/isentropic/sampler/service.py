@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -22,7 +23,9 @@ ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
+# with these its workers would look for each other where the trainer's ranks do
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+AGENT = "TORCHELASTIC_"  # of torchrun
 
 
 class Service:
@@ -88,11 +91,11 @@ class Service:
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):  # its engine may outlive it, and hold a card
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.process.wait()
         self.process = None
 
 
@@ -104,7 +107,7 @@ def serve(arguments: Sequence[str], devices: str | None, patience: float, log: P
         )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name not in RANKS}
+    environment = {n: value for n, value in os.environ.items() if n not in RANKS and not n.startswith(AGENT)}
     environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
