@@ -3,7 +3,9 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
@@ -242,3 +244,18 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     said = (tmp_path / "log").read_text()
     assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
     assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
+
+
+def test_no_proxy_stands_between_the_two(monkeypatch):
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_) -> None:
+            pass
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with HTTPServer(("127.0.0.1", 0), Healthy) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        Service(f"http://127.0.0.1:{server.server_port}", 5.0, None, None).await_health()

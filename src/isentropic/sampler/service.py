@@ -13,8 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
+DIRECT = build_opener(ProxyHandler({}))  # a proxy leads out of a cluster, where no server of ours is
 FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
 # becomes the server, which then ends with its parent, even where that is killed
 FOLLOW = """
@@ -38,7 +39,7 @@ class Service:
         data = None if get else json.dumps(body or {}).encode()
         request = Request(f"{self.url}{route}", data, {"Content-Type": "application/json"})
         try:
-            with urlopen(request, timeout=self.patience) as answer:
+            with DIRECT.open(request, timeout=self.patience) as answer:
                 text = answer.read()
         except HTTPError as error:
             said = " ".join(error.read().decode(errors="replace").split())[:300]
@@ -62,7 +63,7 @@ class Service:
         end = time.monotonic() + self.patience
         while True:
             try:
-                urlopen(f"{self.url}/health", timeout=5).close()
+                DIRECT.open(f"{self.url}/health", timeout=5).close()
                 return
             except (URLError, OSError) as error:
                 ended = self.process is not None and self.process.poll() is not None
