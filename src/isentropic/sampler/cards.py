@@ -8,8 +8,10 @@ import torch.distributed as dist
 
 
 def policy_cards() -> set[str]:
-    """Those of this machine on which ranks are, as CUDA_VISIBLE_DEVICES names them. Collective."""
-    own = gethostname(), visible(None)[torch.cuda.current_device()] if torch.cuda.is_available() else ""
+    """Those of this machine on which ranks are, as CUDA_VISIBLE_DEVICES names them; ValueError if none. Collective."""
+    if not torch.cuda.is_available():
+        raise ValueError("sampler.transfer=nccl sends weights from card to card, and here is none; take file")
+    own = gethostname(), visible(None)[torch.cuda.current_device()]
     every = [own]
     if dist.is_initialized():
         every *= dist.get_world_size()

@@ -70,8 +70,9 @@ class VllmServerSampler(Sampler):
         self.names = weight_names(self.path)
         url = [self.url]
         devices = None if self.devices is None else str(self.devices)
-        if self.url is None and self.transfer == "nccl":
-            check_cards(devices, self.tensor_parallel_size, policy_cards())
+        cards = policy_cards() if self.transfer == "nccl" else set[str]()
+        if self.url is None:
+            check_cards(devices, self.tensor_parallel_size, cards)
         if rank() == 0:
             if self.url is None:
                 self.service = serve(server_arguments(self), devices, self.patience, Path(self.log))
