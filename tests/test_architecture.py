@@ -58,6 +58,7 @@ COLLECTIVES = {
     "sampler/vllm.py",
     "sampler/engine.py",
     "sampler/process.py",
+    "sampler/cards.py",
     "sampler/server.py",
     "sampler/team.py",
     "launching/meeting.py",

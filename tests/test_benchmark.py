@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
-from isentropic.benchmark import compared, measured, with_flag
+from isentropic.benchmark import compared, ended, measured, peer_arguments, run, with_flag
+from isentropic.benchmarking import trl
 from isentropic.benchmarking.figures import rows
+from isentropic.benchmarking.table import text
 from isentropic.build import BadInput
 from isentropic.compose import ROOT, compose, loader_of
 from isentropic.entry import CONFIGS
@@ -47,6 +49,10 @@ def test_every_answer_has_the_length_that_is_asked_for(algorithm, model, tmp_pat
     assert rate == pytest.approx(4 * 4 * 12 / found["seconds"]["median"]["sample"])
     assert len(found["seconds"]["steps"]) == 2
     assert found["card"] is None and "mfu" not in found and found["memory"] == {}
+    assert json.loads(json.dumps(found)) == found
+    trl.write(tmp_path / "peer.json", [0.0, 9.0, 12.0], {"used": 1.0})  # beside what the peer writes
+    table = text(found | trl.beside(found, tmp_path / "peer.json", 0))
+    assert "\ntrl: 3.0 s a step, 1.0 GiB of the card\n" in table
     median = found["seconds"]["median"]
     assert median["step"] == pytest.approx(
         sum(median[phase] for phase in ("sample", "sleep", "update", "sync")), rel=0.1
@@ -88,3 +94,15 @@ def test_the_flag_is_short_for_the_setting():
     assert with_flag(["seed=1", "--vs", "trl", "-m"]) == ["seed=1", "benchmark.vs=trl", "-m"]
     assert with_flag(["--vs=trl"]) == ["benchmark.vs=trl"]
     assert with_flag(["seed=1"]) == ["seed=1"]
+
+
+def test_the_peer_takes_the_arguments_it_is_given(capfd, tmp_path):
+    """All but the trainer, which is not there: it ends where it would be imported, and says so at once."""
+    line = peer_arguments(composed(f"benchmark.folder={tmp_path}"), tmp_path / "peer.json")
+    if trl.missing() is None:
+        pytest.skip("the peer is there, and would run")
+    assert ended("isentropic.benchmarking.trl", line) == 1
+    assert "No module named" in capfd.readouterr().err
+    with pytest.raises(BadInput, match=r"^python -m isentropic\.benchmarking\.trl ended with exit code 2$"):
+        run("isentropic.benchmarking.trl", line[2:])  # without a folder
+    assert not (tmp_path / "peer.json").exists()

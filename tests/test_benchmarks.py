@@ -21,3 +21,13 @@ def test_the_benchmark_times_every_advantage_and_every_credit_rule(tmp_path, cap
         assert {path.stem for path in (PARTS / seam).glob("*.yaml")} <= set(timed)
         assert all(ms["median"] >= ms["least"] > 0 for ms in timed.values())
         assert all(name in said for name in timed)
+
+
+def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(capsys):
+    spec = spec_from_file_location("benchmark_of_balance", ROOT / "benchmarks/balance.py")
+    benchmark = module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    benchmark.main()
+    for line in capsys.readouterr().out.splitlines()[2:]:
+        *_, drawn, mean, worst = [float(cell.strip(" %")) for cell in line.strip("|").split("|")]
+        assert mean <= worst < drawn and mean < drawn / 10

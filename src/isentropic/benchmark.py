@@ -5,6 +5,7 @@ writes seconds by phase, tokens per second, MFU and memory, beside what the plan
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -131,15 +132,16 @@ def compared(cfg: DictConfig) -> dict[str, Any]:
         "isentropic.benchmark",
         [*task_overrides(), "benchmark.vs=null", f"benchmark.out={ours}", f"hydra.run.dir={folder / 'ours'}"],
     )
-    own = json.loads(ours.read_text(encoding="utf-8"))
-    write(Path(cfg.benchmark.out), own)  # the peer takes longer, and may be stopped
-    run("isentropic.benchmarking.trl", peer_arguments(cfg, theirs))
-    peer = json.loads(theirs.read_text(encoding="utf-8"))
-    step = min(peer["seconds"][1:] or peer["seconds"])
-    ratio = {"seconds": own["seconds"]["median"]["step"] / step}
-    if own["memory"]:
-        ratio["used"] = max(own["memory"][f"{n}_used"] for n in ("update", "rollout")) / peer["memory"]["used"]
-    return own | {"peer": {"name": "trl", "step": step} | peer, "ratio": ratio}
+    own = found = json.loads(ours.read_text(encoding="utf-8"))
+    code = None
+    try:
+        code = ended("isentropic.benchmarking.trl", peer_arguments(cfg, theirs))
+    finally:  # it takes longer, and may be stopped, and this process with it
+        found = own | trl.beside(own, theirs, code)
+        write(Path(cfg.benchmark.out), found)
+    if code and "ratio" not in found:
+        raise BadInput(f"the peer ended with exit code {code} before its first rollout was learnt from")
+    return found
 
 
 def peer_arguments(cfg: DictConfig, out: Path) -> list[str]:
@@ -152,9 +154,14 @@ def peer_arguments(cfg: DictConfig, out: Path) -> list[str]:
 
 def run(module: str, arguments: Sequence[str]) -> None:
     """Raises BadInput with its exit code; what went wrong it has said itself."""
-    code = subprocess.run([sys.executable, "-m", module, *arguments]).returncode
-    if code:
+    if code := ended(module, arguments):
         raise BadInput(f"python -m {module} ended with exit code {code}")
+
+
+def ended(module: str, arguments: Sequence[str]) -> int:
+    """Its exit code. All that it says is passed on as it is said."""
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    return subprocess.run([sys.executable, "-m", module, *arguments], env=environment).returncode
 
 
 def with_flag(arguments: Sequence[str]) -> list[str]:

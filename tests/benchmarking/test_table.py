@@ -31,6 +31,14 @@ def test_what_was_planned_stands_beside_it():
 
 
 def test_a_peer_is_told_with_the_ratio():
-    peer = {"peer": {"name": "trl", "step": 60.0, "memory": {"used": 43.0}}, "ratio": {"seconds": 0.5}}
-    last = text(MEASURED | peer).splitlines()[-2:]
-    assert last == ["trl: 60.0 s a step, 43.0 GiB of the card", "ours is 0.50 of its seconds; it took 30.0"]
+    peer = {"name": "trl", "step": 60.0, "seconds": [70.0, 60.0], "memory": {"used": 43.0}, "exit_code": 0}
+    found = MEASURED | {"peer": peer, "ratio": {"seconds": 0.5, "used": 0.9}}
+    said = ["trl: 60.0 s a step, 43.0 GiB of the card", "ours is 0.50 of its seconds; it took 30.0"]
+    said += ["ours is 0.90 of its memory"]
+    assert text(found).splitlines()[-3:] == said
+    stopped = found | {"peer": peer | {"exit_code": -9}}
+    assert text(stopped).splitlines()[-4:] == [*said, "it ended with exit code -9 after 2 rollouts"]
+
+
+def test_a_peer_that_did_not_come_to_its_first_rollout_has_no_line():
+    assert "trl" not in text(MEASURED | {"peer": {"name": "trl", "exit_code": -15}})

@@ -3,15 +3,15 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from isentropic.benchmarking.model import write
-from isentropic.benchmarking.trl import missing, prepared
+from isentropic.benchmarking.model import write as write_model
+from isentropic.benchmarking.trl import beside, missing, prepared, write
 
 ENTRY = {"model_type": "llama", "vocab_size": 50, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
 ENTRY |= {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 64, "eos_token_id": None}
 
 
 def test_the_peer_gets_the_same_model_and_an_end_token(tmp_path):
-    write(tmp_path / "model", ENTRY)
+    write_model(tmp_path / "model", ENTRY)
     (tmp_path / "own").mkdir()
     tokenizer = prepared(tmp_path / "model", tmp_path / "own")
     assert tokenizer.eos_token_id == 1
@@ -31,3 +31,21 @@ def test_without_the_peer_a_sentence_says_which_one_is_wanted():
         if installed.startswith("1.16"):
             pytest.skip("the peer is there")
         assert f"here is {installed};" in str(missing())
+
+
+def test_a_peer_that_is_stopped_is_compared_as_far_as_it_came(tmp_path):
+    own = {"seconds": {"median": {"step": 20.0}}, "memory": {"update_used": 40.0, "rollout_used": 30.0}}
+    out = tmp_path / "peer.json"
+    assert beside(own, out, -15) == {"peer": {"name": "trl", "exit_code": -15}}
+    memory = {"allocated": 44.0, "reserved": 46.0, "used": 50.0}
+    write(out, [100.0], memory)
+    assert "ratio" not in beside(own, out, -15)
+    write(out, [100.0, 180.0], memory)
+    assert beside(own, out, None)["ratio"] == {"seconds": 0.25, "used": 0.8}
+    write(out, [100.0, 180.0, 230.0], memory)
+    found = beside(own, out, 0)
+    assert found["peer"]["seconds"] == [80.0, 50.0] and found["peer"]["step"] == 50.0
+    assert found["peer"]["exit_code"] == 0 and found["peer"]["versions"]["torch"]
+    assert found["ratio"] == {"seconds": 0.4, "used": 0.8}
+    assert beside(own | {"memory": {}}, out, 0)["ratio"] == {"seconds": 0.4}
+    assert [file.name for file in tmp_path.iterdir()] == ["peer.json"]

@@ -53,13 +53,15 @@ def test_lines_hold_every_row_once_and_only_a_row_alone_is_longer_than_the_limit
 def test_lines_are_no_more_than_needed(widths, tokens):
     number = fewest(widths, None, tokens, 1)
     least = -(-sum(width - 1 for width in widths) // tokens)
-    fuller = [sum(widths[r] - 1 for r in part) for part in shared(widths, None, max(number - 1, 1))]
+    fuller = [
+        sum(widths[r] - 1 for r in part) for part in shared([width - 1 for width in widths], None, max(number - 1, 1))
+    ]
     assert number == least or max(fuller) > tokens
 
 
 @given(st.lists(st.integers(2, 30), min_size=1, max_size=20), st.integers(1, 6))
 def test_no_line_is_longer_than_another_by_more_than_its_shortest_row(widths, number):
-    parts = shared(widths, None, number)
+    parts = shared([width - 1 for width in widths], None, number)
     held = [sum(widths[r] - 1 for r in part) for part in parts]
     for part, tokens in zip(parts, held, strict=True):
         assert len(part) < 2 or tokens - min(widths[r] - 1 for r in part) <= min(held)

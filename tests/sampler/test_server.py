@@ -3,7 +3,9 @@ import signal
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding
 from isentropic.sampler.server import VllmServerSampler
+from isentropic.sampler.service import Service, serve
 from isentropic.sampler.vllm import available
 
 needs_vllm = pytest.mark.skipif(not available(), reason="vLLM is not installed")
@@ -209,3 +212,50 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path):
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)
     pytest.fail("the server outlived the process that started it")
+
+
+def test_what_a_server_leaves_behind_ends_with_it(tmp_path):
+    """Its engine is a process of its own, which may hold a card for as long as it waits for the other side."""
+    server = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, start_new_session=True)
+    assert server.stdout
+    engine = Path("/proc") / server.stdout.readline().decode().strip() / "stat"
+    assert running(engine)
+    Service("http://127.0.0.1:9", 1.0, server, None).stop()
+    end = time.monotonic() + 10
+    while running(engine):
+        assert time.monotonic() < end
+
+
+def running(stat: Path) -> bool:
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@needs_vllm
+def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, monkeypatch):
+    """With torchrun's variables its workers would wait for the agent's store."""
+    for name in ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.setenv(name, "1")
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\nexec env\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(fake))
+    server = serve([], "3", 5.0, tmp_path / "log")
+    assert server.process and server.process.wait(20) == 0
+    said = (tmp_path / "log").read_text()
+    assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
+    assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
+
+
+def test_no_proxy_stands_between_the_two(monkeypatch):
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_) -> None:
+            pass
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with HTTPServer(("127.0.0.1", 0), Healthy) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        Service(f"http://127.0.0.1:{server.server_port}", 5.0, None, None).await_health()

@@ -31,9 +31,13 @@ def text(found: dict[str, Any]) -> str:
     if planned := found.get("planned"):
         lines += [f"{f'GiB planned, {name}':<34}{value:>10.1f}" for name, value in planned["peaks"].items()]
         lines += planned["advice"]
-    if peer := found.get("peer"):
+    if ratio := found.get("ratio"):
+        peer = found["peer"]
         lines += ["", f"{peer['name']}: {peer['step']:.1f} s a step, {peer['memory']['used']:.1f} GiB of the card"]
-        lines += [f"ours is {found['ratio']['seconds']:.2f} of its seconds; it took {took['step']:.1f}"]
+        lines += [f"ours is {ratio['seconds']:.2f} of its seconds; it took {took['step']:.1f}"]
+        lines += [f"ours is {ratio['used']:.2f} of its memory"] if "used" in ratio else []
+        if peer["exit_code"]:
+            lines += [f"it ended with exit code {peer['exit_code']} after {len(peer['seconds'])} rollouts"]
     return "\n".join(lines)
 
 

@@ -112,7 +112,26 @@ def write(out: Path, marks: list[float], memory: dict[str, float]) -> None:
         "seconds": [later - earlier for earlier, later in itertools.pairwise(marks)],
         "memory": memory,
     }
-    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    unfinished = out.with_name(f"{out.name}.unfinished")
+    unfinished.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    os.replace(unfinished, out)
+
+
+def beside(own: dict[str, Any], out: Path, code: int | None) -> dict[str, Any]:
+    """The peer's figures as far as it came, and ours in parts of them; `code` is None where it was not waited for.
+
+    Its first rollout warms up, as ours does, and counts only where it was the only one.
+    """
+    peer: dict[str, Any] = {"name": "trl", "exit_code": code}
+    if out.exists():
+        peer |= json.loads(out.read_text(encoding="utf-8"))
+    if not (seconds := peer.get("seconds")):
+        return {"peer": peer}
+    peer["step"] = min(seconds[1:] or seconds)
+    ratio = {"seconds": own["seconds"]["median"]["step"] / peer["step"]}
+    if own["memory"]:
+        ratio["used"] = max(own["memory"][f"{n}_used"] for n in ("update", "rollout")) / peer["memory"]["used"]
+    return {"peer": peer, "ratio": ratio}
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def level(widths: Sequence[int], count: int | None, tokens: int | None) -> list[
     number, again = 0, 1
     while number != again:
         number, again = again, largest(fewest(widths, count, tokens, again))
-    return [part for part in shared(widths, count, number) if part]
+    return [part for part in shared([width - 1 for width in widths], count, number) if part]
 
 
 def fewest(widths: Sequence[int], count: int | None, tokens: int | None, number: int) -> int:
@@ -82,21 +82,21 @@ def fewest(widths: Sequence[int], count: int | None, tokens: int | None, number:
     if tokens is not None:
         number = max(number, -(-sum(min(length, tokens) for length in lengths) // tokens))
         while any(
-            len(part) > 1 and sum(lengths[row] for row in part) > tokens for part in shared(widths, count, number)
+            len(part) > 1 and sum(lengths[row] for row in part) > tokens for part in shared(lengths, count, number)
         ):
             number += 1
     return number
 
 
-def shared(widths: Sequence[int], count: int | None, number: int) -> list[list[int]]:
-    """Always the longest row that is left into the shortest part."""
+def shared(lengths: Sequence[int], count: int | None, number: int) -> list[list[int]]:
+    """Positions in so many parts of at most `count`: always the longest that is left into the shortest part."""
     parts: list[list[int]] = [[] for _ in range(number)]
     open_parts = [(0, index) for index in range(number)]  # a heap of the tokens in each
-    for row in sorted(range(len(widths)), key=lambda r: -widths[r]):
+    for row in sorted(range(len(lengths)), key=lambda r: -lengths[r]):
         held, index = heappop(open_parts)
         parts[index].append(row)
         if count is None or len(parts[index]) < count:
-            heappush(open_parts, (held + widths[row] - 1, index))
+            heappush(open_parts, (held + lengths[row], index))
     return parts
 
 

@@ -1,5 +1,6 @@
 """What a decoder layer keeps for its backward pass, and whether it runs as fused kernels."""
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -36,9 +37,18 @@ def arrange(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> 
     """
     if compiled:  # with and without gradients, for policy and reference, between thresholds
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
+        if torch.cuda.is_available():
+            make_kernels_at_once(len(os.sched_getaffinity(0)) // torch.cuda.device_count())
     for layer in layers:
         forward = layer.forward if checkpointing == "none" else frugal(layer.forward, checkpointing)
         layer.forward = fused(forward) if compiled else forward
+
+
+def make_kernels_at_once(number: int) -> None:
+    """vLLM leaves its whole process one thread to compile with, as its own workers may not start others."""
+    from torch._inductor import config
+
+    config.compile_threads = max(config.compile_threads or 1, min(number, 32))  # 32 are torch's own limit
 
 
 def fused(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from torchmetrics import MetricCollection
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.policy.adapters import LowRank
+from isentropic.policy.balance import balanced
 from isentropic.policy.batches import MicroBatch, blank, join, lay, micro_batches
 from isentropic.policy.clock import Clock, timed
 from isentropic.policy.model import LanguageModel, ModelSettings
@@ -81,7 +82,7 @@ class PolicyModule(LightningModule):
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
-        batch = self.read(rollouts)
+        batch = self.read(balanced(rollouts, self.updates) if self.optimization.balance else rollouts)
         progress = self.rollouts / int(self.trainer.num_training_batches)
         entropy = masked_mean(batch.old_entropy, batch.mask).item()
         drive = self.algorithm.control.update(Vitals(entropy, progress))

@@ -26,6 +26,7 @@ class Optimization:
     # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
     # parameter and less traffic
     sharded_gradients: bool
+    balance: bool  # groups move between ranks until all read about equally many tokens; the slowest sets the pace
 
     def __post_init__(self) -> None:
         if self.mini_batch < 1 or (self.micro_tokens is not None and self.micro_tokens < 1):

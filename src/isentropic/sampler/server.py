@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler.cards import check_cards, policy_cards
 from isentropic.sampler.drawing import EVERY, SAYS, TOLD
 from isentropic.sampler.engine import DTYPES, server_arguments
 from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
@@ -68,13 +69,18 @@ class VllmServerSampler(Sampler):
         check_model(self.path, self.max_model_len)
         self.names = weight_names(self.path)
         url = [self.url]
+        devices = None if self.devices is None else str(self.devices)
+        cards = policy_cards() if self.transfer == "nccl" else set[str]()
+        if self.url is None:
+            check_cards(devices, self.tensor_parallel_size, cards)
         if rank() == 0:
             if self.url is None:
-                devices = None if self.devices is None else str(self.devices)
                 self.service = serve(server_arguments(self), devices, self.patience, Path(self.log))
                 url = [self.service.url]
-            folder = mkdtemp(prefix="isentropic-weights-")
-            self.sender = NcclTransfer() if self.transfer == "nccl" else FileTransfer(folder, self.path)
+            if self.transfer == "nccl":
+                self.sender = NcclTransfer()
+            else:
+                self.sender = FileTransfer(mkdtemp(prefix="isentropic-weights-"), self.path)
         if dist.is_initialized():
             dist.broadcast_object_list(url)
         self.service = self.service or Service(str(url[0]), self.patience, None, None)
@@ -124,6 +130,8 @@ class VllmServerSampler(Sampler):
         if self.service is None:
             raise RuntimeError("the server was not started")
         self.loaded = False
+        if dist.is_initialized():
+            dist.barrier()  # no rank is still being answered when the old weights go
         seen: set[str] = set()
         named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
         if self.sender is None:

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
+DIRECT = build_opener(ProxyHandler({}))  # a proxy leads out of a cluster, where no server of ours is
 FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
 # becomes the server, which then ends with its parent, even where that is killed
 FOLLOW = """
@@ -22,7 +24,9 @@ ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
+# with these its workers would look for each other where the trainer's ranks do
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
+AGENT = "TORCHELASTIC_"  # of torchrun
 
 
 class Service:
@@ -35,7 +39,7 @@ class Service:
         data = None if get else json.dumps(body or {}).encode()
         request = Request(f"{self.url}{route}", data, {"Content-Type": "application/json"})
         try:
-            with urlopen(request, timeout=self.patience) as answer:
+            with DIRECT.open(request, timeout=self.patience) as answer:
                 text = answer.read()
         except HTTPError as error:
             said = " ".join(error.read().decode(errors="replace").split())[:300]
@@ -59,7 +63,7 @@ class Service:
         end = time.monotonic() + self.patience
         while True:
             try:
-                urlopen(f"{self.url}/health", timeout=5).close()
+                DIRECT.open(f"{self.url}/health", timeout=5).close()
                 return
             except (URLError, OSError) as error:
                 ended = self.process is not None and self.process.poll() is not None
@@ -88,11 +92,11 @@ class Service:
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self.process.wait(20)
-        except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):  # its engine may outlive it, and hold a card
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        self.process.wait()
         self.process = None
 
 
@@ -104,7 +108,7 @@ def serve(arguments: Sequence[str], devices: str | None, patience: float, log: P
         )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name not in RANKS}
+    environment = {n: value for n, value in os.environ.items() if n not in RANKS and not n.startswith(AGENT)}
     environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")

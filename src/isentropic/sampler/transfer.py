@@ -7,6 +7,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from socket import create_server, gethostname
 
@@ -50,7 +51,10 @@ class FileTransfer(Transfer):
 
 
 class NcclTransfer(Transfer):
-    """vLLM's weight transfer: broadcasts of one tensor after the other, to workers that were told names and shapes."""
+    """vLLM's weight transfer: broadcasts of one tensor after the other, to workers that were told names and shapes.
+
+    A load that fails ends the update on both sides, and, where tensors were under way, the group; the next meets anew.
+    """
 
     def __init__(self) -> None:
         self.group = None
@@ -66,7 +70,11 @@ class NcclTransfer(Transfer):
         told = place | {"rank_offset": 1, "world_size": 1 + workers}
         with ThreadPoolExecutor(1) as aside:  # the workers' call returns when this side has come too
             joined = aside.submit(service.call, "/init_weight_transfer_engine", {"init_info": told})
-            self.group = trainer_init(place | {"world_size": 1 + workers})
+            try:
+                self.group = trainer_init(place | {"world_size": 1 + workers})
+            except Exception:
+                joined.result()  # what the server says of it tells more
+                raise
             joined.result()
 
     def send(self, service: Service, weights: Iterable[tuple[str, Tensor]]) -> None:
@@ -75,13 +83,18 @@ class NcclTransfer(Transfer):
         service.call("/start_weight_update")
         chunk: list[tuple[str, Tensor]] = []
         size = 0
-        for name, tensor in weights:
-            chunk.append((name, tensor.cuda().contiguous()))
-            size += tensor.nbytes
-            if size >= CHUNK:
-                self.broadcast(service, chunk)
-                chunk, size = [], 0
-        self.broadcast(service, chunk)
+        try:
+            for name, tensor in weights:
+                chunk.append((name, tensor.cuda().contiguous()))
+                size += tensor.nbytes
+                if size >= CHUNK:
+                    self.broadcast(service, chunk)
+                    chunk, size = [], 0
+            self.broadcast(service, chunk)
+        except BaseException:
+            with suppress(RuntimeError):  # a server in the middle of an update refuses the next
+                service.call("/finish_weight_update")
+            raise
         service.call("/finish_weight_update")
 
     def broadcast(self, service: Service, chunk: list[tuple[str, Tensor]]) -> None:
@@ -94,8 +107,15 @@ class NcclTransfer(Transfer):
         }
         with ThreadPoolExecutor(1) as aside:
             taken = aside.submit(service.call, "/update_weights", {"update_info": told})
-            if taken.done():
+            try:
+                for _, tensor in chunk:
+                    self.group.broadcast(tensor, src=0, stream=torch.cuda.current_stream())  # pyright: ignore
                 taken.result()
-            for _, tensor in chunk:
-                self.group.broadcast(tensor, src=0, stream=torch.cuda.current_stream())  # pyright: ignore
-            taken.result()
+            except BaseException:
+                self.close()  # else what was sent waits on this card for a receiver, and all after it with it
+                raise
+
+    def close(self) -> None:
+        if self.group is not None:
+            self.group.destroy()
+        self.group = None
