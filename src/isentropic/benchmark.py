@@ -49,7 +49,12 @@ def measured(cfg: DictConfig) -> dict[str, Any]:
         model.write(Path(cfg.benchmark.folder), entry(cfg))
     with parts(cfg) as (trainer, policy, data):
         trainer.fit(policy, data)
-    return report(cfg, trainer.world_size) if rank() == 0 else {}
+        found: dict[str, Any] = {}
+        if rank() == 0:
+            found = report(cfg, trainer.world_size)
+            write(Path(cfg.benchmark.out), found)
+        trainer.strategy.barrier()  # a rank that fails while it ends takes the first with it
+    return found
 
 
 def entry(cfg: DictConfig) -> dict[str, Any]:
