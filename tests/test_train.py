@@ -4,19 +4,16 @@ import csv
 import json
 import math
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import yaml
-from lightning.pytorch.plugins.environments import LightningEnvironment
-from lightning.pytorch.strategies.launchers.subprocess_script import _SubprocessScriptLauncher
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from isentropic.algorithm.diagnostics import QUADRANTS
-from isentropic.train import end_ranks, train
+from isentropic.train import train
 
 # Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, a frozen reference, groups
 # asked anew.
@@ -290,13 +287,3 @@ def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
     left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]
     assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
     assert "metrics.csv" not in left[0]
-
-
-def test_ranks_end_with_the_one_that_started_them():
-    """They would wait for it in a collective for as long as that may take, half an hour, and hold their cards."""
-    launcher = _SubprocessScriptLauncher(LightningEnvironment(), num_processes=2, num_nodes=1)
-    launcher.procs.append(subprocess.Popen(["sleep", "60"]))
-    end_ranks(launcher)
-    assert launcher.procs[0].wait(10) == -9
-    end_ranks(launcher)  # one that has ended is let be
-    end_ranks(None)  # where nothing was started

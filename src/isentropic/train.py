@@ -39,10 +39,7 @@ def train(cfg: DictConfig) -> float | None:
 
 @contextmanager
 def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
-    """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput.
-
-    So do the ranks that this process started, where it fails: they would wait for it, and hold their cards.
-    """
+    """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
     from lightning import seed_everything
 
     from isentropic.policy.checkpoints import check
@@ -54,22 +51,11 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
             check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
     fall_back(cfg)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
-    failed, launcher = True, None
     try:
-        found = assemble(cfg, task, sampler)
-        launcher = found[0].strategy.launcher
-        yield found
-        failed = False
+        yield assemble(cfg, task, sampler)
     finally:
         sampler.stop()
         task.close()
-        if failed:
-            end_ranks(launcher)  # last, as Lightning kills this process too a few seconds later
-
-
-def end_ranks(launcher: Any) -> None:
-    for process in getattr(launcher, "procs", ()):
-        process.kill()
 
 
 def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Trainer, PolicyModule, RolloutDataModule]":
