@@ -3,12 +3,17 @@
 import contextlib
 import fcntl
 import json
+import multiprocessing
 import os
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import hypothesis
 import pytest
@@ -234,6 +239,91 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.
         )  # fmt: skip
 
     return process
+
+
+PRELOADED = ["lightning.pytorch", "torchmetrics", "transformers.models.qwen3.modeling_qwen3", "torch.distributed.fsdp"]
+PROGRAM = """
+import os, runpy, sys
+
+os.environ.clear()
+os.environ.update(variables)
+for number, path in (1, out), (2, err):
+    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+os.chdir(folder)
+sys.path[:0] = variables.get("PYTHONPATH", "").split(os.pathsep)
+sys.argv[:] = [program, *arguments]
+if program.endswith(".py"):
+    sys.path.insert(0, os.path.dirname(program))
+    runpy.run_path(program, run_name="__main__")
+else:
+    runpy.run_module(program, run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory) -> Callable[..., list[subprocess.CompletedProcess[str]]]:
+    """Programs that run beside each other, in forks of a process that has done no more than import what takes long.
+
+    Of each, arguments and variables: a script or a module, as `python` would run it with `-m`.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    clean = {key: value for key, value in os.environ.items() if key not in FOREIGN}
+    clean |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in FOREIGN:
+            patch.delenv(name, raising=False)
+        for name in ("OMP_NUM_THREADS", "HF_HUB_OFFLINE"):  # read once, when torch and transformers are imported
+            patch.setenv(name, "1")
+        forkserver.ensure_running()
+
+    def run(program: str | Path, *each: tuple[list[Any], dict[str, str]], limit: float = 300):
+        folder = tmp_path_factory.mktemp("forks")
+        processes = []
+        for i, (arguments, variables) in enumerate(each):
+            known = {"program": str(program), "arguments": [str(one) for one in arguments], "folder": str(folder)}
+            known |= {"variables": clean | variables, "out": str(folder / f"{i}.out"), "err": str(folder / f"{i}.err")}
+            processes.append(context.Process(target=exec, args=(PROGRAM, known)))
+            processes[-1].start()
+        end = time.monotonic() + limit
+        try:
+            for process in processes:
+                process.join(max(0.0, end - time.monotonic()))
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+        return [
+            subprocess.CompletedProcess(
+                [str(program), *arguments], process.exitcode,
+                *((folder / f"{i}.{said}").read_text() for said in ("out", "err")),
+            )
+            for i, (process, (arguments, _)) in enumerate(zip(processes, each, strict=True))
+        ]  # fmt: skip
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def ranked(forks) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """What `command` does, on ranks that were started from outside: what they said, one after the other."""
+
+    def run(name: str, *arguments: str, ranks: int) -> subprocess.CompletedProcess[str]:
+        worlds = a_world_of(ranks) if ranks > 1 else [{}]
+        found = forks(f"isentropic.{name}", *(([*SMALL, *arguments], world) for world in worlds))
+        code = max((one.returncode for one in found), key=abs)
+        return subprocess.CompletedProcess(
+            found[0].args, code, "".join(one.stdout for one in found), "".join(one.stderr for one in found)
+        )
+
+    return run
+
+
+def a_world_of(size: int) -> list[dict[str, str]]:
+    """The variables by which ranks on this machine find each other, as torchrun sets them."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.getsockname()[1]), "WORLD_SIZE": str(size)}
+    return [meeting | {"RANK": str(rank), "LOCAL_RANK": str(rank), "NODE_RANK": "0"} for rank in range(size)]
 
 
 @pytest.fixture(scope="session")

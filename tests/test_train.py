@@ -188,14 +188,13 @@ SPREAD += ["policy.optimization.micro_batch=4"]
 ON_RANKS = ["trainer=fsdp", "trainer.accelerator=cpu"]
 
 
-def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(command, inside, tmp_path):
+def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(ranked, inside, tmp_path):
     alone = inside(train, *SPREAD)
     first = inside(train, *SPREAD, "rollout.steps=1")
     sharded = ["sampler=transformers", *ON_RANKS, "rollout.steps=2", "callbacks.checkpoint.sharded=true"]
     sharded += ["policy.optimization.sharded_gradients=true"]
-    result = command(
-        "train", *SPREAD, *sharded, f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"
-    )
+    going_on = [f"ckpt_path={first}/checkpoints/last.ckpt", f"hydra.run.dir={tmp_path}/run"]
+    result = ranked("train", *SPREAD, *sharded, *going_on, ranks=2)
     assert result.returncode == 0, result.stderr
     folder = tmp_path / "run" / "checkpoints"
     assert {path.name for path in folder.iterdir()} == {"last.ckpt", "rollout_2"}
@@ -207,19 +206,19 @@ def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_
     assert result.stdout.count("run folder") == 1
 
 
-def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(command, inside, tmp_path):
+def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked, inside, tmp_path):
     adapted = [*SPREAD, "policy/adapter=lora", "policy.adapter.rank=4"]
     alone = inside(train, *adapted)
     first = inside(train, *adapted, "rollout.steps=1")
     two, one = tmp_path / "two", tmp_path / "one"
     ranks = [*adapted, "sampler=transformers", *ON_RANKS]
-    for steps, start, folder, more in (
-        (2, first, two, ["callbacks.checkpoint.sharded=true"]),
-        (3, two, one, ["trainer.devices=1"]),
+    for steps, start, folder, devices, more in (
+        (2, first, two, 2, ["callbacks.checkpoint.sharded=true"]),
+        (3, two, one, 1, ["trainer.devices=1"]),
     ):
-        result = command(
+        result = ranked(
             "train", *ranks, *more, f"rollout.steps={steps}", f"ckpt_path={start}/checkpoints/last.ckpt",
-            f"hydra.run.dir={folder}",
+            f"hydra.run.dir={folder}", ranks=devices,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
     steps = {**rows(first), **rows(two), **rows(one)}
@@ -228,13 +227,13 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(command
     assert all(".lora_" in name for name in last(one)["state_dict"])
 
 
-def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(command, inside, tmp_path):
+def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, inside, tmp_path):
     once = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
     alone = inside(train, *once, "policy.one_forward=false")
     packed = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "policy.model.packing=true"]
     packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.micro_tokens=100"]
     packed += ["policy.optimization.micro_batch=null", "policy.optimization.sharded_gradients=true"]
-    result = command("train", *once, *packed, f"hydra.run.dir={tmp_path}/run")
+    result = ranked("train", *once, *packed, f"hydra.run.dir={tmp_path}/run", ranks=2)
     assert result.returncode == 0, result.stderr
     assert_same(leaves(rows(tmp_path / "run")), leaves(rows(alone)), 1e-5)
     assert_same(learnt(tmp_path / "run"), learnt(alone), 1e-5)
