@@ -241,7 +241,11 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.
     return process
 
 
-PRELOADED = ["lightning.pytorch", "torchmetrics", "transformers.models.qwen3.modeling_qwen3", "torch.distributed.fsdp"]
+PRELOADED = [
+    "lightning.pytorch", "torchmetrics", "transformers.models.qwen3.modeling_qwen3", "torch.distributed.fsdp",
+    "beartype", "jaxtyping", "hydra.main", "omegaconf", "matplotlib.pyplot", "matplotlib.backends.backend_agg",
+    "pytest", "hypothesis",
+]  # fmt: skip
 PROGRAM = """
 import os, runpy, sys
 
@@ -302,6 +306,11 @@ def forks(tmp_path_factory) -> Callable[..., list[subprocess.CompletedProcess[st
         ]  # fmt: skip
 
     return run
+
+
+@pytest.fixture(scope="session")
+def world() -> Callable[[int], list[dict[str, str]]]:
+    return a_world_of
 
 
 @pytest.fixture(scope="session")

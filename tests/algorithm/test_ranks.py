@@ -1,6 +1,5 @@
 """One process group for all recipes: 2 and 4 ranks take the step that 1 takes, even where some have no token."""
 
-import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -31,16 +30,12 @@ def algorithms(bigrams, build):
 
 
 @pytest.fixture(scope="module")
-def found(algorithms, tmp_path_factory):
+def found(algorithms, forks, tmp_path_factory):
     """What 2 and 4 ranks found: by world, then by kind of batch and recipe."""
     folder = tmp_path_factory.mktemp("ranks")
     torch.save(algorithms, folder / "algorithms.pt")
-    processes = [subprocess.Popen([sys.executable, SCRIPT, folder, str(rank)]) for rank in range(4)]
-    try:
-        assert [process.wait(timeout=600) for process in processes] == [0, 0, 0, 0]
-    finally:
-        for process in processes:
-            process.kill()
+    for rank in forks(SCRIPT, *(([folder, rank], {}) for rank in range(4)), limit=600):
+        assert rank.returncode == 0, rank.stderr
     return {world: torch.load(folder / f"{world}.pt") for world in (2, 4)}
 
 

@@ -1,8 +1,6 @@
 """Also a program, run once per rank: a run of two."""
 
 import os
-import socket
-import subprocess
 import sys
 from csv import DictReader
 from pathlib import Path
@@ -81,20 +79,9 @@ def test_without_validation_nothing_is_judged(parts, tmp_path):
     assert module.rollouts == 1 and seen == []
 
 
-def test_two_ranks_judge_every_problem_once(parts, tmp_path):
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free.getsockname()[1])}
-    settings = address | {"WORLD_SIZE": "2", "NODE_RANK": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-    ranks = [
-        subprocess.Popen([sys.executable, __file__, tmp_path], env=os.environ | settings | {"LOCAL_RANK": str(rank)})
-        for rank in range(2)
-    ]
-    try:
-        assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
+def test_two_ranks_judge_every_problem_once(forks, world, tmp_path):
+    for rank in forks(__file__, *(([tmp_path], variables) for variables in world(2))):
+        assert rank.returncode == 0, rank.stderr
     found = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
     assert [times(seen) for seen in found] == [[0, 2], [0, 2]]
     for time in (0, 2):

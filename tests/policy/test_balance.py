@@ -1,7 +1,5 @@
 """Three ranks whose rows are unequally long: what each has to read once groups have moved."""
 
-import subprocess
-import sys
 from dataclasses import fields
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -26,15 +24,11 @@ def ranks():
 
 
 @pytest.fixture(scope="module")
-def after(ranks, tmp_path_factory):
+def after(ranks, forks, tmp_path_factory):
     """By rank, then by case."""
     folder = tmp_path_factory.mktemp("balancing")
-    processes = [subprocess.Popen([sys.executable, SCRIPT, folder, str(rank)]) for rank in range(ranks.RANKS)]
-    try:
-        assert [process.wait(timeout=300) for process in processes] == [0] * ranks.RANKS
-    finally:
-        for process in processes:
-            process.kill()
+    for rank in forks(SCRIPT, *(([folder, rank], {}) for rank in range(ranks.RANKS))):
+        assert rank.returncode == 0, rank.stderr
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(ranks.RANKS)]
 
 

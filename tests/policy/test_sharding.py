@@ -1,8 +1,5 @@
 """Two ranks that share a model, against one that has it whole."""
 
-import os
-import subprocess
-import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -11,7 +8,6 @@ import torch
 from transformers import AutoModelForCausalLM
 
 SCRIPT = Path(__file__).with_name("two_ranks.py")
-LAUNCHED = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 
 
 @pytest.fixture(scope="session")
@@ -44,16 +40,11 @@ def models(tiny_model, odd):
 
 
 @pytest.fixture(scope="session")
-def sharded(models, tmp_path_factory):
+def sharded(models, forks, tmp_path_factory):
     """What both ranks found, by model and by whether adapters learn."""
     folder = tmp_path_factory.mktemp("two_ranks")
-    source = {"PYTHONPATH": str(SCRIPT.parents[2] / "src"), "OMP_NUM_THREADS": "1"}
-    environment = {name: value for name, value in os.environ.items() if name not in LAUNCHED} | source
-    ranks = [
-        subprocess.Popen([sys.executable, str(SCRIPT), str(folder), str(rank), *models], env=environment)
-        for rank in range(2)
-    ]
-    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
+    for rank in forks(SCRIPT, *(([folder, rank, *models], {}) for rank in range(2))):
+        assert rank.returncode == 0, rank.stderr
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 

@@ -1,7 +1,5 @@
 """Also a program, run once per rank: what the streams do there."""
 
-import os
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -177,15 +175,9 @@ def texts(batch):
     return [row[mask].tolist() for row, mask in zip(batch.tokens, batch.mask, strict=True)]
 
 
-def test_two_ranks_share_what_one_would_do(parts, tmp_path):
-    path = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    commands = [[sys.executable, __file__, tmp_path, str(rank), parts.model] for rank in range(2)]
-    ranks = [subprocess.Popen(command, env=os.environ | path) for command in commands]
-    try:
-        assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
+def test_two_ranks_share_what_one_would_do(parts, forks, tmp_path):
+    for rank in forks(__file__, *(([tmp_path, rank, parts.model], {}) for rank in range(2))):
+        assert rank.returncode == 0, rank.stderr
     one, two = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
     alone = what_happens(parts)
     assert one["rollouts"] != two["rollouts"]
