@@ -141,8 +141,8 @@ def test_a_full_disk_is_one_sentence(inside):
 
 
 @pytest.mark.parametrize("arguments", [["task=nothing"], ["ckpt_path=nowhere.ckpt", "hydra.run.dir=run"]])
-def test_the_command_says_so_and_leaves_nothing(command, tmp_path, monkeypatch, arguments: list[str]):
-    result = command("train", *arguments, f"paths.logs={tmp_path}/logs")
+def test_the_command_says_so_and_leaves_nothing(ranked, tmp_path, arguments: list[str]):
+    result = ranked("train", *arguments, f"paths.logs={tmp_path}/logs", ranks=1)
     assert result.returncode == 1
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -1,9 +1,6 @@
 """The benchmark on a CPU, where all but the card's own figures is as on a GPU."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -12,7 +9,7 @@ from isentropic.benchmarking import trl
 from isentropic.benchmarking.figures import rows
 from isentropic.benchmarking.table import text
 from isentropic.build import BadInput
-from isentropic.compose import ROOT, compose, loader_of
+from isentropic.compose import compose, loader_of
 from isentropic.entry import CONFIGS
 
 SMALL = (
@@ -29,12 +26,6 @@ def model(tmp_path_factory) -> str:
 
 def composed(*overrides: str):
     return compose(loader_of(CONFIGS), "benchmark", [*SMALL, *overrides])
-
-
-def command(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
-    clean = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    line = [sys.executable, "-m", "isentropic.benchmark", *SMALL, *arguments]
-    return subprocess.run(line, env=clean, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "stare"])
@@ -59,12 +50,12 @@ def test_every_answer_has_the_length_that_is_asked_for(algorithm, model, tmp_pat
     )
 
 
-def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, tmp_path):
+def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, forks, tmp_path):
     pytest.importorskip("vllm")
     out = tmp_path / "results" / "tiny.json"
     engine = "sampler.kv_cache_gib=0.05", "sampler.enforce_eager=true"
     places = f"benchmark.folder={model}", f"benchmark.out={out}", f"hydra.run.dir={tmp_path}/run"
-    result = command(*engine, *places, cwd=tmp_path)
+    (result,) = forks("isentropic.benchmark", ([*SMALL, *engine, *places], {}))
     assert result.returncode == 0, result.stderr
     found = json.loads(out.read_text())
     assert found["overrides"][: len(SMALL)] == list(SMALL)

@@ -15,10 +15,10 @@ def judged(run: Path, step: int) -> dict[str, float]:
     return {k.removeprefix("eval/"): float(v) for k, v in row.items() if k.startswith("eval/")}
 
 
-def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(command, quickstart, tmp_path):
+def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(ranked, quickstart, tmp_path):
     run, _ = quickstart
     path = run / "checkpoints" / "last.ckpt"
-    result = command("eval", "algorithm=grpo", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/eval")
+    result = ranked("eval", "algorithm=grpo", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/eval", ranks=1)
     assert result.returncode == 0, result.stderr
     scores = json.loads((tmp_path / "eval" / "scores.json").read_text())
     assert (scores.pop("checkpoint"), scores.pop("split")) == (str(path), "test")

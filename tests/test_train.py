@@ -239,9 +239,9 @@ def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without
     assert_same(learnt(tmp_path / "run"), learnt(alone), 1e-5)
 
 
-def test_an_engine_gets_weights_with_adapters_merged_in(command, tmp_path):
+def test_an_engine_gets_weights_with_adapters_merged_in(ranked, tmp_path):
     adapted = ["policy/adapter=lora", "policy.adapter.rank=4", "policy.optimization.lr=0.03"]
-    result = command("train", *adapted, "evaluation=[]", f"hydra.run.dir={tmp_path}/run")
+    result = ranked("train", *adapted, "evaluation=[]", f"hydra.run.dir={tmp_path}/run", ranks=1)
     assert result.returncode == 0, result.stderr
     steps = rows(tmp_path / "run")
     for row in steps.values():
@@ -249,8 +249,8 @@ def test_an_engine_gets_weights_with_adapters_merged_in(command, tmp_path):
     assert abs(steps[2]["entropy/measured_change"]) > 1e-3, "nothing was learnt"
 
 
-def test_two_ranks_with_an_engine_each_learn_what_one_learns(command, quickstart, tmp_path):
-    result = command("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run")
+def test_two_ranks_with_an_engine_each_learn_what_one_learns(ranked, quickstart, tmp_path):
+    result = ranked("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run", ranks=2)
     assert result.returncode == 0, result.stderr
     assert_same(leaves(rows(tmp_path / "run")), leaves(rows(quickstart[0])), 1e-4)
     assert_same(rows(tmp_path / "run", "eval/avg@8")[2], rows(quickstart[0], "eval/avg@8")[2], 1e-6)
@@ -277,10 +277,9 @@ def test_dapo_whole_pays_samples_anew_and_shapes(inside):
         assert line["reward"] == pytest.approx((1 if line["correct"] else -1) - min(max(beyond / 6, 0), 1), abs=1e-3)
 
 
-def test_a_sweep_of_quick_checks_leaves_a_folder_each(command, tmp_path):
-    result = command(
-        "train", "debug=fdr", "sampler=transformers", "seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m"
-    )
+def test_a_sweep_of_quick_checks_leaves_a_folder_each(ranked, tmp_path):
+    sweep = ["seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m"]
+    result = ranked("train", "debug=fdr", "sampler=transformers", *sweep, ranks=1)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -336,20 +333,12 @@ def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_mode
 
 @needs_vllm
 @pytest.mark.parametrize("together", [1, 2], ids=["an engine each", "one engine"])
-def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(tiny_model, tmp_path, policy, reference, together):
+def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(
+    tiny_model, forks, tmp_path, policy, reference, together
+):
     script = Path(__file__).with_name("two_ranks.py")
-    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, script, tiny_model, tmp_path, str(rank), str(together)],
-            env=inherited | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    errors = [process.communicate()[1] for process in ranks]
-    assert [process.returncode for process in ranks] == [0, 0], errors
+    for rank in forks(script, *(([tiny_model, tmp_path, rank, together], {}) for rank in range(2))):
+        assert rank.returncode == 0, rank.stderr
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2))
     assert first["environment"] == ["0", "0", "2"]
     assert second["environment"] == ["1", "1", "2"]
