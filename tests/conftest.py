@@ -268,11 +268,12 @@ else:
 def forks(tmp_path_factory) -> Callable[..., list[subprocess.CompletedProcess[str]]]:
     """Programs that run beside each other, in forks of a process that has done no more than import what takes long.
 
-    Of each, arguments and variables: a script or a module, as `python` would run it with `-m`.
+    Of each, arguments and variables: a script or a module, as `python` would run it with `-m`, in a folder `where`.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
-    clean = {key: value for key, value in os.environ.items() if key not in FOREIGN}
+    launchers = (*FOREIGN, "SLURM_", "NCCL_", "GLOO_")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(launchers)}
     clean |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with pytest.MonkeyPatch.context() as patch:
         for name in FOREIGN:
@@ -281,11 +282,15 @@ def forks(tmp_path_factory) -> Callable[..., list[subprocess.CompletedProcess[st
             patch.setenv(name, "1")
         forkserver.ensure_running()
 
-    def run(program: str | Path, *each: tuple[list[Any], dict[str, str]], limit: float = 300):
+    def run(program: str | Path, *each: tuple[list[Any], dict[str, str]], limit: float = 300, where: Any = None):
         folder = tmp_path_factory.mktemp("forks")
         processes = []
         for i, (arguments, variables) in enumerate(each):
-            known = {"program": str(program), "arguments": [str(one) for one in arguments], "folder": str(folder)}
+            known = {
+                "program": str(program),
+                "arguments": [str(one) for one in arguments],
+                "folder": str(where or folder),
+            }
             known |= {"variables": clean | variables, "out": str(folder / f"{i}.out"), "err": str(folder / f"{i}.err")}
             processes.append(context.Process(target=exec, args=(PROGRAM, known)))
             processes[-1].start()

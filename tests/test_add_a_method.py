@@ -1,12 +1,9 @@
 """docs/add_a_method.md, followed to the letter in a copy of the project."""
 
 import csv
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -37,17 +34,19 @@ def project(tmp_path_factory):
     return copy
 
 
-def run(project, command, *more):
+@pytest.fixture
+def run(project, forks):
     """As from a shell in the project."""
-    program, *arguments = [*shlex.split(command), *more]
-    assert program == "python"
-    clean = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "PROJECT_ROOT")}
-    environment = clean | {"PYTHONPATH": str(project / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    result = subprocess.run(
-        [sys.executable, *arguments], cwd=project, env=environment, text=True, capture_output=True, timeout=300
-    )
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    return result.stdout
+
+    def run(command, *more):
+        program, option, module, *arguments = [*shlex.split(command), *more]
+        assert (program, option) == ("python", "-m")
+        variables = {"PYTHONPATH": str(project / "src"), "PROJECT_ROOT": str(project)}
+        (result,) = forks(module, (arguments, variables), where=project)
+        assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+        return result.stdout
+
+    return run
 
 
 def command(module):
@@ -60,26 +59,26 @@ def test_a_method_is_one_file_of_code_one_of_settings_and_one_test():
     assert [Path(path).parts[0] for path in FILES] == ["src", "configs", "tests"]
 
 
-def test_its_test_passes(project):
-    assert "3 passed" in run(project, command("pytest")[0], "-o", "addopts=--import-mode=importlib")
+def test_its_test_passes(run):
+    assert "3 passed" in run(command("pytest")[0], "-o", "addopts=--import-mode=importlib")
 
 
-def test_its_rules_of_the_house_are_kept(project):
-    run(project, f"python -m ruff check {' '.join(p for p in FILES if p.endswith('.py'))}")
-    run(project, "python -m pytest tests/test_architecture.py -k mine")
+def test_its_rules_of_the_house_are_kept(run):
+    run(f"python -m ruff check {' '.join(p for p in FILES if p.endswith('.py'))}")
+    run("python -m pytest tests/test_architecture.py -k mine")
 
 
-def test_it_can_be_looked_at(project):
+def test_it_can_be_looked_at(run):
     text, promised = command("isentropic.inspect")
-    assert promised.strip().startswith("loss ") and promised.strip() in run(project, text).splitlines()
+    assert promised.strip().startswith("loss ") and promised.strip() in run(text).splitlines()
 
 
-def test_it_runs_as_an_ablation(project):
-    run(project, command("isentropic.train")[0], *SMALL, "seed=0")
+def test_it_runs_as_an_ablation(project, run):
+    run(command("isentropic.train")[0], *SMALL, "seed=0")
     touched = []
     for damp in ("1", "0.5"):
         with (project / "logs" / "mine" / f"algorithm.credit.mine.damp={damp}" / "metrics.csv").open() as file:
             touched.append([float(row["credit/mine"]) for row in csv.DictReader(file) if row["credit/mine"]])
     assert touched[0] == [0, 0] and len(touched[1]) == 2 and min(touched[1]) > 0.1
-    said = run(project, command("isentropic.report")[0])
+    said = run(command("isentropic.report")[0])
     assert "logs/mine/report/report.html" in said and (project / "logs" / "mine" / "report" / "report.md").is_file()

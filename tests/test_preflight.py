@@ -1,41 +1,13 @@
 """Two ranks with gloo, as torchrun would start them: all well, and everything wrong at once."""
 
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-FOREIGN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_", "NCCL_", "GLOO_")
 
-
-def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    own = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | variables
-    return subprocess.Popen(
-        [sys.executable, "-m", "isentropic.preflight", *arguments], env=clean | own, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def as_torchrun(rank: int, port: int) -> dict[str, str]:
-    return {
-        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }  # fmt: skip
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-def test_where_all_is_well_it_says_so(tmp_path: Path):
-    process = start("trainer=ddp_cpu", "sampler=transformers", f"paths.logs={tmp_path}")
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (0, "")
-    lines = out.splitlines()
+def test_where_all_is_well_it_says_so(forks, tmp_path: Path):
+    settings = ["trainer=ddp_cpu", "sampler=transformers", f"paths.logs={tmp_path}"]
+    (found,) = forks("isentropic.preflight", (settings, {}))
+    assert (found.returncode, found.stderr) == (0, "")
+    lines = found.stdout.splitlines()
     assert lines[0].split() == ["rank", "host", "local", "device"]
     assert [line.split()[0] for line in lines[1:3]] == ["0", "1"]
     assert [line.partition(",")[0] for line in lines[-4:]] == [
@@ -44,16 +16,17 @@ def test_where_all_is_well_it_says_so(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_each_thing_that_is_wrong_is_said_in_words(tmp_path: Path):
-    port = free_port()
+def test_each_thing_that_is_wrong_is_said_in_words(forks, world, tmp_path: Path):
+    first, second = world(2)
     settings = ["trainer=ddp_cpu", "sampler=scripted", "limits.files=1", "limits.all_reduce=5"]
     variables = {"NCCL_SOCKET_IFNAME": "nosuch0", "GLOO_SOCKET_IFNAME": "nosuch0"}
-    one = start(*settings, f"paths.logs={tmp_path}", **as_torchrun(0, port))
-    other = start(*settings, f"paths.logs={tmp_path / 'elsewhere'}", **as_torchrun(1, port), **variables)
-    out, err = one.communicate(timeout=300)
-    said, _ = other.communicate(timeout=60)
-    assert (one.returncode, other.returncode, err, said) == (1, 1, "", "")
-    wrong = [line for line in out.splitlines() if line.startswith("wrong: ")]
+    one, other = forks(
+        "isentropic.preflight",
+        ([*settings, f"paths.logs={tmp_path}"], first),
+        ([*settings, f"paths.logs={tmp_path / 'elsewhere'}"], second | variables),
+    )
+    assert (one.returncode, other.returncode, one.stderr, other.stdout) == (1, 1, "", "")
+    wrong = [line for line in one.stdout.splitlines() if line.startswith("wrong: ")]
     for text in (
         "NCCL_SOCKET_IFNAME=nosuch0 (there are lo",
         "GLOO_SOCKET_IFNAME=nosuch0 (there are lo",
@@ -62,12 +35,12 @@ def test_each_thing_that_is_wrong_is_said_in_words(tmp_path: Path):
         "the gloo all-reduce did not end within 5 s",
         "the sampler did not start: KeyError",
     ):
-        assert any(text in line for line in wrong), f"{text} is not in {out}"
+        assert any(text in line for line in wrong), f"{text} is not in {one.stdout}"
 
 
-def test_a_mistyped_setting_and_an_address_that_nobody_knows_are_one_sentence():
-    mistyped = start("trainer.devises=2")
-    lost = start(**(as_torchrun(1, 29500) | {"MASTER_ADDR": "nobody.invalid"}))
-    for process, text in ((mistyped, "did you mean devices?"), (lost, "cannot resolve MASTER_ADDR=nobody.invalid")):
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 1 and err.startswith("error: ") and err.count("\n") == 1 and text in err
+def test_a_mistyped_setting_and_an_address_that_nobody_knows_are_one_sentence(forks, world):
+    nowhere = world(2)[1] | {"MASTER_ADDR": "nobody.invalid"}
+    found = forks("isentropic.preflight", (["trainer.devises=2"], {}), ([], nowhere))
+    for one, text in zip(found, ("did you mean devices?", "cannot resolve MASTER_ADDR=nobody.invalid"), strict=True):
+        assert one.returncode == 1 and text in one.stderr
+        assert one.stderr.startswith("error: ") and one.stderr.count("\n") == 1
