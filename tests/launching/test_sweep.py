@@ -4,6 +4,7 @@ import csv
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from isentropic.status import read
@@ -39,20 +40,39 @@ def last_of(folder: Path, line: str) -> None:
         tail.kill()
 
 
-def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start, command, tmp_path):
-    grid = [*TWINS, f"hydra.sweep.dir={tmp_path}/grid", "-m"]
+def is_second(process: Path) -> bool:
+    with suppress(OSError):
+        return b"LOCAL_RANK=1" in (process / "environ").read_bytes().split(b"\0")  # which one that has ended lacks
+    return False
+
+
+def seconds_of(first: int) -> list[Path]:
+    """The processes that the first rank of a job has started as its second."""
+    children = Path(f"/proc/{first}/task").glob("*/children")
+    found = [Path("/proc") / child for one in children for child in one.read_text().split()]
+    return [process for process in found if is_second(process)]
+
+
+def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start, ranked, tmp_path):
+    grid = [*TWINS, f"hydra.sweep.dir={tmp_path}/grid", f"paths.logs={tmp_path}/logs", "-m"]
     killed, whole = tmp_path / "grid" / "tags=killed", tmp_path / "grid" / "tags=whole"
     process = start("train", *grid)
     last_of(killed, "step 1/3")
     status = read(killed)
     assert status and status.status == "running"
+    (second,) = seconds_of(status.pid)
     os.kill(status.pid, signal.SIGKILL)
     out, err = process.communicate(timeout=600)
     assert process.returncode == 1, out + err
     assert "1 done, 1 failed" in out and "killed by SIGKILL" in out
     assert (killed / "metrics.csv").exists() and read(whole).status == "done"
 
-    result = command("train", *grid)
+    assert not is_second(second), "it has outlived the first rank of its job"
+    assert {path.name for path in killed.parent.iterdir()} == {"tags=killed", "tags=whole", "multirun.yaml"}
+    assert all((folder / "config.yaml").exists() for folder in (killed, whole))
+    assert not (tmp_path / "logs").exists(), "a rank has a folder of its own"
+
+    result = ranked("train", *grid, ranks=1)
     assert result.returncode == 0, result.stdout + (killed / "train.log").read_text()
     assert "1 done, 1 skipped" in result.stdout
     assert set(metrics(whole)) == {(0, True), (1, False), (2, False), (2, True), (3, False), (3, True)}
