@@ -23,18 +23,21 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 ROOT = Path(__file__).parents[1]
-# Files that take a minute or more, the longest first.
+# Files that take half a minute or more, the longest first.
 SLOW = [
-    "test_train.py",
     "launching/test_sweep.py",
+    "test_train.py",
+    "sampler/test_server.py",
     "test_preflight.py",
-    "test_ranks.py",
-    "test_add_a_method.py",
     "test_tune.py",
+    "test_add_a_method.py",
     "sampler/test_vllm.py",
     "test_notebooks.py",
+    "policy/test_head.py",
+    "algorithm/test_composition.py",
     "algorithm/test_ranks.py",
-    "test_eval.py",
+    "reporting/test_findings.py",
+    "task/test_equality.py",
 ]
 
 
