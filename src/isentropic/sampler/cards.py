@@ -23,8 +23,8 @@ def check_cards(devices: str | None, size: int, taken: set[str]) -> None:
     """Raises ValueError where a server on the first `size` of `devices` would share a card with the policy."""
     if shared := taken.intersection(visible(devices)[:size]):
         raise ValueError(
-            f"sampler.devices={devices} puts the server on card {min(shared)}, on which the policy is, and NCCL takes "
-            "weights only from one card to another; name other cards, or take sampler.transfer=file"
+            f"sampler.devices={devices or 'null'} puts the server on card {min(shared)}, on which the policy is, and "
+            "NCCL takes weights only from one card to another; name other cards, or take sampler.transfer=file"
         )
 
 
