@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from omegaconf import OmegaConf
+
+from isentropic.preflight import starts_engine
+
 ROOT = Path(__file__).parents[1]
 FOREIGN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "SLURM_", "NCCL_", "GLOO_")
 
@@ -29,6 +33,13 @@ def as_torchrun(rank: int, port: int) -> dict[str, str]:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
+
+
+def test_a_server_is_started_once_and_every_other_engine_by_each_rank():
+    samplers = [OmegaConf.create(sampler) for sampler in ({}, {"url": None}, {"url": "http://host:8000"})]
+    assert [starts_engine(sampler, rank) for sampler in samplers for rank in (0, 1)] == [
+        True, True, True, False, True, True
+    ]  # fmt: skip
 
 
 def test_where_all_is_well_it_says_so(tmp_path: Path):
