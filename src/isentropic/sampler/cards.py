@@ -9,14 +9,19 @@ import torch.distributed as dist
 
 def policy_cards() -> set[str]:
     """Those of this machine on which ranks are, as CUDA_VISIBLE_DEVICES names them; ValueError if none. Collective."""
-    if not torch.cuda.is_available():
-        raise ValueError("sampler.transfer=nccl sends weights from card to card, and here is none; take file")
+    check_any()
     own = gethostname(), visible(None)[torch.cuda.current_device()]
     every = [own]
     if dist.is_initialized():
         every *= dist.get_world_size()
         dist.all_gather_object(every, own)
     return {card for host, card in every if host == own[0]}
+
+
+def check_any() -> None:
+    """Raises ValueError where there is no card to send weights from."""
+    if not torch.cuda.is_available():
+        raise ValueError("sampler.transfer=nccl sends weights from card to card, and here is none; take file")
 
 
 def check_cards(devices: str | None, size: int, taken: set[str]) -> None:

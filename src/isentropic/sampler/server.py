@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.cards import check_cards, policy_cards
+from isentropic.sampler.cards import check_any, check_cards, policy_cards
 from isentropic.sampler.drawing import EVERY, SAYS, TOLD
 from isentropic.sampler.engine import server_arguments
 from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
@@ -66,6 +66,10 @@ class VllmServerSampler(Sampler):
     @property
     def apart(self) -> bool:
         return True
+
+    def check_ranks(self, ranks: int) -> None:
+        if self.transfer == "nccl":
+            check_any()
 
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
