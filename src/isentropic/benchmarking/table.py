@@ -10,6 +10,7 @@ PHASES = {
     "sample": DRAWING,
     "sleep": ("sleep",),
     "update": LEARNING,
+    "wait": (),
     "sync": ("weight sync",),
 }
 PARTS = ("read", "optimizer")
@@ -49,7 +50,8 @@ def phases(found: dict[str, Any]) -> Iterator[str]:
     planned = plan["seconds"]
     for phase, names in PHASES.items():
         expected = sum(planned.get(name, 0.0) for name in names)
-        yield line(phase, middle, first, expected)
+        if phase in middle or expected:
+            yield line(phase, middle, first, expected)
         if phase == "update":
             yield from (line(part, middle, first, 0.0, "  ") for part in PARTS if part in middle)
     yield line("step", middle, first, plan["step_seconds"])  # less than their sum where two go on at a time
