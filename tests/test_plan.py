@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.build import BadInput
-from isentropic.plan import MEASURED, comparison, composed, planned, renewed
+from isentropic.plan import MEASURED, comparison, completed, composed, planned, renewed
 
 PAGE = Path(__file__).parents[1] / "docs" / "plan.md"
 
@@ -23,6 +23,14 @@ def test_a_plan_is_near_what_was_measured(file):
     for compared, within in (list(one.memory()), 0.15), (list(one.seconds()), 0.3):
         plans = {name: plan for name, plan, _ in compared}
         assert plans == {name: pytest.approx(found, rel=within) for name, _, found in compared}
+
+
+def test_a_run_of_before_a_setting_existed_is_planned_with_that_of_today():
+    now = {"_target_": "a.B", "old": 1, "new": 2, "part": {"_target_": "a.C", "x": 1, "y": 2}, "parts": {"p": {}}}
+    then = {"_target_": "a.B", "old": 3, "part": {"_target_": "a.C", "x": 4}, "parts": {}}
+    part = {"_target_": "a.C", "x": 4, "y": 2}
+    assert completed(then, now) == {"_target_": "a.B", "old": 3, "new": 2, "part": part, "parts": {}}
+    assert completed({"_target_": "a.D", "z": 1}, now) == {"_target_": "a.D", "z": 1}, "of another part none is taken"
 
 
 def test_the_command_prints_a_plan_and_keeps_its_numbers(command, tmp_path):

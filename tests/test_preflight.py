@@ -2,6 +2,17 @@
 
 from pathlib import Path
 
+from omegaconf import OmegaConf
+
+from isentropic.preflight import starts_engine
+
+
+def test_a_server_is_started_once_and_every_other_engine_by_each_rank():
+    samplers = [OmegaConf.create(sampler) for sampler in ({}, {"url": None}, {"url": "http://host:8000"})]
+    assert [starts_engine(sampler, rank) for sampler in samplers for rank in (0, 1)] == [
+        True, True, True, False, True, True
+    ]  # fmt: skip
+
 
 def test_where_all_is_well_it_says_so(forks, tmp_path: Path):
     settings = ["trainer=ddp_cpu", "sampler=transformers", f"paths.logs={tmp_path}"]

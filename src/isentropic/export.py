@@ -21,10 +21,11 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from isentropic.build import does_not_exist
-from isentropic.policy.adapters import DTYPES, NAME, LowRank, is_adapter
+from isentropic.policy.adapters import NAME, LowRank, is_adapter
 from isentropic.policy.checkpoints import fingerprint, read, shape
 from isentropic.policy.loading import whole
 from isentropic.policy.shards import weights_of
+from isentropic.types import DTYPES
 
 USAGE = "usage: python -m isentropic.export ckpt=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
 DEFAULTS = {"ckpt": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}

@@ -6,11 +6,11 @@ Memory per GPU, seconds of each phase, GPU-hours, and what does not fit. docs/pl
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.build import bad_input, build, plain
+from isentropic.build import bad_input, build, is_dict, plain
 from isentropic.compose import ROOT, compose, loader_of
 from isentropic.entry import CONFIGS, main
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from isentropic.planning.plan import Plan
 
 READ = ("rollout", "policy", "trainer", "sampler", "task")
-
-
 MEASURED = ROOT / "benchmarks" / "results" / "steps"  # by the benchmark, for docs/plan.md to compare with
 
 
@@ -55,8 +53,16 @@ def comparison(file: Path) -> "Comparison":
     found = json.loads(file.read_text(encoding="utf-8"))
     cfg = composed(f"card={found['planned']['card']}", name="benchmark").copy()
     for part, settings in found["config"].items():
-        OmegaConf.update(cfg, part, settings, merge=False)
+        OmegaConf.update(cfg, part, completed(settings, plain(cfg, part)), merge=False)
     return Comparison(file.stem, planned(cfg, read(found["model"]["name"], found["model"]["config"])), found)
+
+
+def completed(then: Any, now: Any) -> Any:
+    """Settings of an earlier run, with those of today that its parts did not have yet."""
+    if not (is_dict(then) and is_dict(now)) or then.get("_target_") != now.get("_target_"):
+        return then
+    new = {name: value for name, value in now.items() if "_target_" in then and name not in then}
+    return {name: completed(value, now.get(name)) for name, value in then.items()} | new
 
 
 @cache

@@ -82,6 +82,7 @@ def check(cfg: DictConfig, mine: Place, tasks: int | None, arguments: Sequence[s
 
     facts, limits = look(mine, cfg.trainer.accelerator, tasks, cfg.trainer.num_nodes), cfg.limits
     cuda, alone = facts.card is not None, trials.python(*arguments, ALONE)
+    engine = starts_engine(cfg.sampler, mine.rank)
     with bad_input():
         meeting = Meeting(mine, limits.meet)
         meeting.bring("facts", asdict(facts))
@@ -89,7 +90,7 @@ def check(cfg: DictConfig, mine: Place, tasks: int | None, arguments: Sequence[s
         steps: list[tuple[str, float, Callable[[], list[str]]]] = [
             ("files", limits.files, lambda: trials.files(meeting, Path(cfg.paths.logs), limits.files)),
             ("all-reduce", limits.all_reduce, lambda: trials.all_reduce(meeting, cuda, limits.all_reduce)),
-            ("sampler", limits.sampler, lambda: trials.sampler(meeting, alone, cuda, limits.sampler)),
+            ("sampler", limits.sampler, lambda: trials.sampler(meeting, alone, cuda, limits.sampler) if engine else []),
         ]
         if meeting.hear("together", 2 * limits.meet):
             for name, limit, trial in steps:
@@ -140,6 +141,11 @@ def conclude(meeting: "Meeting", found: list[str]) -> int:
     meeting.bring("leaving", True)
     meeting.collect("leaving", GRACE)
     return int(bool(found))
+
+
+def starts_engine(sampler: DictConfig, rank: int) -> bool:
+    """Whether this rank tries one: a server that is started is one for all, on cards that have room for no other."""
+    return rank == 0 or "url" not in sampler or sampler.url is not None
 
 
 def start_sampler(cfg: DictConfig) -> None:

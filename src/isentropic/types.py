@@ -21,6 +21,7 @@ Group = Int[Tensor, " B"]
 Scalar = Float[Tensor, ""]
 # One value per name. Those of an optimizer step are added up over its micro-batches; the mean over ranks is the value.
 Metrics = dict[str, Scalar | float]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}  # by their names in settings
 
 Record = TypeVar("Record", bound="Rows")  # beartype does not know Self in a class that jaxtyping checks
 

@@ -22,11 +22,20 @@ def test_parts_of_a_phase_stand_below_it():
     assert any(line.split() == ["tokens/s", "and", "GPU,", "step", "19,661"] for line in lines)
 
 
+def test_a_step_that_draws_ahead_has_its_wait():
+    assert not any(line.startswith("wait") for line in text(MEASURED).splitlines())
+    took = MEASURED["seconds"]["median"] | {"wait": 2.0}
+    lines = text(MEASURED | {"seconds": MEASURED["seconds"] | {"median": took}}).splitlines()
+    assert next(line.split() for line in lines if line.startswith("wait")) == ["wait", "2.00"]
+
+
 def test_what_was_planned_stands_beside_it():
-    seconds = {"rollout": 10.0, "old log-probs": 3.0, "update": 12.0, "weight sync": 1.5}
-    planned = {"seconds": seconds, "peaks": {"update": 35.0}, "advice": ["All is well."]}
+    seconds = {"rollout": 10.0, "sleep": 0.5, "old log-probs": 3.0, "update": 12.0, "weight sync": 1.5}
+    planned = {"seconds": seconds, "step_seconds": 17.0, "peaks": {"update": 35.0}, "advice": ["All is well."]}
     lines = text(MEASURED | {"planned": planned, "mfu": {"all parameters": 0.41}}).splitlines()
     assert next(line.split() for line in lines if line.startswith("update")) == ["update", "16.00", "39.00", "15.00"]
+    assert next(line.split() for line in lines if line.startswith("sleep")) == ["sleep", "1.00", "0.50"]
+    assert next(line.split() for line in lines if line.startswith("step")) == ["step", "30.00", "60.00", "17.00"]
     assert lines[-1] == "All is well."
 
 

@@ -3,6 +3,7 @@ import time
 
 import pytest
 import torch
+from lightning import LightningModule, Trainer
 
 from isentropic.callbacks.memory import GIB, Memory, Watch
 from isentropic.callbacks.throughput import Throughput
@@ -40,3 +41,14 @@ def test_what_a_card_holds_for_a_moment_is_seen():
         assert watch.peaks(0.0)["allocated"] < GIB
     finally:
         watch.end()
+
+
+@pytest.mark.gpu
+@needs_cuda
+def test_the_watch_ends_with_a_run_that_fails():
+    """Lightning tears no callback down then."""
+    memory = Memory(0.01)
+    memory.watch = Watch(torch.device("cuda", 0), 0.01)
+    thread = memory.watch.thread
+    memory.on_exception(Trainer(logger=False, accelerator="cpu"), LightningModule(), RuntimeError())
+    assert memory.watch is None and not thread.is_alive()

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from isentropic.planning.decoding import concurrency, per_token, rollout
+from isentropic.planning.duration import duration
 from isentropic.planning.memory import GIB
 
 
@@ -32,6 +33,17 @@ def test_answers_written_at_one_time_are_limited_by_engine_and_cache(small):
     held = 6 + 100 / (2 * 10)
     assert concurrency(small.model, work, 3 * held * small.model.cache(2), 100, 10) == pytest.approx(3)
     assert concurrency(small.model, small.work(engine=None), GIB, 100, 10) == 0
+
+
+def test_ranks_that_share_an_engine_fill_it_together(small):
+    """Each rank's 4 answers, and each card's room for 3: the plan's own figure and its advice say the same."""
+    engine = replace(small.work().engine, ranks=2)
+    held = 6 + 100 / (2 * 10)
+    for apart in (False, True):
+        work = small.work(ranks=2, engine=replace(engine, apart=apart))
+        assert concurrency(small.model, work, GIB, 3, 10) == 6
+        assert concurrency(small.model, work, 3 * held * small.model.cache(2), 4, 10) == pytest.approx(6)
+        assert duration(small.model, work, small.card(), 3 * held * small.model.cache(2)).sequences == pytest.approx(6)
 
 
 def test_a_server_answers_all_ranks_with_all_its_cards(small):

@@ -87,7 +87,7 @@ def test_adapters_learn_beside_frozen_weights(small):
         ({"micro_batch": 1}, {}),
         ({"chunk": 4}, {}),
         ({"longest": 8}, {}),
-        ({}, {"reference": True}),
+        ({}, {"reference_weights": True}),
     ],
 )
 def test_settings_that_save_memory_save_it(small, less, more):

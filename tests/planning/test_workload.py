@@ -22,11 +22,19 @@ def test_what_a_preset_asks_of_each_rank():
 def test_a_card_alone_shares_nothing():
     alone = work("algorithm=grpo", "policy.reference=${policy.model.path}")
     assert (alone.ranks, alone.shards, alone.size) == (1, 1, 4)
-    assert alone.once and alone.reference and alone.readings == 1
+    assert alone.once and alone.reference and alone.reference_weights and alone.readings == 1
 
 
 def test_adapters_are_planned_by_their_rank_and_the_base():
     assert work("policy/adapter=lora", "policy.adapter.rank=8").adapter.rank == 8
+
+
+def test_the_base_of_adapters_is_a_reference_without_weights_of_its_own():
+    start = "policy.reference=${policy.model.path}"
+    base = work("algorithm=grpo", "policy/adapter=lora", start)
+    assert base.reference and base.readings == 1 and not base.reference_weights
+    assert work("algorithm=grpo", "policy/adapter=lora", "policy.reference=another").reference_weights
+    assert not work("algorithm=grpo", "policy/adapter=lora").reference_weights
 
 
 def test_rows_go_together_as_the_policy_cuts_them(small):

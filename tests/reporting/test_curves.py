@@ -40,6 +40,7 @@ def test_the_parts_of_a_resumed_run_are_one_curve_and_the_newest_counts(tmp_path
     for name, rows in {
         "metrics.1.csv": "1,0.5\n2,0.4",
         "metrics.10.csv": "4,0.2",
+        "metrics.copy.csv": "1,9",
         "metrics.csv": "2,0.3\n3,0.25",
     }.items():
         (tmp_path / name).write_text(f"step,entropy/mean\n{rows}\n")

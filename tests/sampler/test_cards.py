@@ -9,8 +9,8 @@ def test_a_server_has_cards_of_its_own(monkeypatch):
     assert visible(None) == ["0", "1", "2", "3"]
     check_cards("2,3", 2, {"0", "1"})
     check_cards("3,0", 1, {"0", "1"})  # a server on one card takes the first
-    for devices, card in (("1,2", "1"), (None, "0")):
-        with pytest.raises(ValueError, match=rf"^sampler.devices={devices} puts the server on card {card}, on which"):
+    for devices, said, card in (("1,2", "1,2", "1"), (None, "null", "0")):
+        with pytest.raises(ValueError, match=rf"^sampler.devices={said} puts the server on card {card}, on which"):
             check_cards(devices, 2, {"0", "1"})
 
 

@@ -82,6 +82,16 @@ def test_settings_it_does_not_know_are_refused(tmp_path):
             settings("model", tmp_path / "log", **change)
 
 
+def test_a_machine_without_cards_is_told_before_anything_starts(tmp_path):
+    settings("model", tmp_path / "log").check_ranks(2)
+    over_nccl = settings("model", tmp_path / "log", transfer="nccl")
+    if torch.cuda.is_available():
+        over_nccl.check_ranks(2)
+    else:
+        with pytest.raises(ValueError, match=r"sampler.transfer=nccl .* here is none; take file"):
+            over_nccl.check_ranks(2)
+
+
 def test_a_server_that_is_not_there_is_said_to_be_so(tiny_model, tmp_path):
     absent = settings(tiny_model, tmp_path / "log", url="http://127.0.0.1:9", patience=0.1)
     with pytest.raises(RuntimeError, match=r"http://127.0.0.1:9 cannot be reached within 0.1 seconds"):

@@ -9,7 +9,8 @@ from typing import Any
 
 from isentropic.planning.architecture import Architecture
 
-PHASES = ("step", "sample", "sleep", "update", "read", "optimizer", "sync")  # read and optimizer are parts of update
+# read and optimizer are parts of update; wait is there where rollouts are drawn ahead
+PHASES = ("step", "sample", "sleep", "update", "read", "optimizer", "wait", "sync")
 MEMORY = ("update_allocated", "update_reserved", "update_used", "rollout_allocated", "rollout_used", "slept")
 
 Row = Mapping[str, float]

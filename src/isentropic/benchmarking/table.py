@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from isentropic.planning.duration import DRAWING, LEARNING
+
 # phases of a step as measured, and the plan's names of what happens in them
 PHASES = {
-    "sample": ("rollout", "verification"),
-    "sleep": (),
-    "update": ("old log-probs", "reading again", "update"),
+    "sample": DRAWING,
+    "sleep": ("sleep",),
+    "update": LEARNING,
+    "wait": (),
     "sync": ("weight sync",),
 }
 PARTS = ("read", "optimizer")
@@ -43,13 +46,15 @@ def text(found: dict[str, Any]) -> str:
 
 def phases(found: dict[str, Any]) -> Iterator[str]:
     middle, first = found["seconds"]["median"], found["seconds"]["first"]
-    planned = found.get("planned", {"seconds": {}})["seconds"]
+    plan = found.get("planned", {"seconds": {}, "step_seconds": 0.0})
+    planned = plan["seconds"]
     for phase, names in PHASES.items():
         expected = sum(planned.get(name, 0.0) for name in names)
-        yield line(phase, middle, first, expected)
+        if phase in middle or expected:
+            yield line(phase, middle, first, expected)
         if phase == "update":
             yield from (line(part, middle, first, 0.0, "  ") for part in PARTS if part in middle)
-    yield line("step", middle, first, sum(planned.values()))
+    yield line("step", middle, first, plan["step_seconds"])  # less than their sum where two go on at a time
 
 
 def line(phase: str, middle: dict[str, float], first: dict[str, float], planned: float, indent: str = "") -> str:

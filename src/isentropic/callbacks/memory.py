@@ -54,6 +54,12 @@ class Memory(Callback):
             pl_module.log_dict({f"memory/{name}": size for name, size in zip(found, most, strict=True)})
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        self.release()
+
+    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
+        self.release()  # as there is no teardown then
+
+    def release(self) -> None:
         if self.watch:
             self.watch.end()
             self.watch = None

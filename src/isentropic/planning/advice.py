@@ -6,7 +6,7 @@ from math import floor
 
 from isentropic.planning.architecture import Architecture
 from isentropic.planning.card import Card
-from isentropic.planning.duration import concurrency
+from isentropic.planning.decoding import askers, concurrency
 from isentropic.planning.memory import GIB, Memory, engine_bytes
 from isentropic.planning.workload import Workload
 
@@ -108,8 +108,9 @@ def engine_advice(model: Architecture, work: Workload, card: Card, held: Memory)
         )
     one = work.engine.context * model.cache(work.engine.size)
     free = held.room - held.peak("rollout")
-    at_once = concurrency(model, work, held.cache * work.engine.ranks, work.prompts_asked * work.group, work.longest)
-    wanted = min(work.prompts_asked * work.group, work.engine.sequences)
+    asked = work.prompts_asked * work.group
+    at_once = concurrency(model, work, held.cache, asked, work.longest)
+    wanted = min(asked * askers(work, work.engine), work.engine.sequences)
     if work.engine.share is not None and work.engine.cache is None and at_once < wanted and free > 0.1 * held.room:
         yield (
             f"each engine answers {at_once:.0f} of {wanted} at one time for want of memory, of which {free / GIB:.0f} "

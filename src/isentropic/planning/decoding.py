@@ -6,11 +6,21 @@ from isentropic.planning.workload import FP32, Engine, Workload
 
 
 def concurrency(model: Architecture, work: Workload, cache: float, answers: int, longest: int) -> float:
-    """Answers written at one time: as many as there are, as the engine takes, and as its cache holds on average."""
-    if work.engine is None or not answers:
+    """Answers that one engine writes at one time: as many as there are, as it takes, and as its cache holds on average.
+
+    `cache` is of one of its cards, in bytes; `answers` are those of one rank.
+    """
+    engine = work.engine
+    if engine is None or not answers:
         return 0.0
     held = work.lengths.prompt + work.lengths.square(longest) / (2 * work.lengths.mean(longest))
-    return min(answers, work.engine.sequences, max(1.0, cache / (held * model.cache(work.engine.size))))
+    room = cache * engine.ranks / (held * model.cache(engine.size))
+    return min(answers * askers(work, engine), engine.sequences, max(1.0, room))
+
+
+def askers(work: Workload, engine: Engine) -> int:
+    """Ranks that ask one engine."""
+    return work.ranks if engine.apart else engine.ranks
 
 
 def rollout(
@@ -26,10 +36,10 @@ def rollout(
         return 0.0
     peak = (card.flops if engine.size < FP32 else card.flops_fp32) * engine.ranks
     rate = card.bandwidth * card.bandwidth_share * engine.ranks
-    askers = work.ranks if engine.apart else engine.ranks
-    answers, prompts = answers * askers, prompts * askers
+    at_once = concurrency(model, work, cache, answers, longest)
+    ranks = askers(work, engine)
+    answers, prompts = answers * ranks, prompts * ranks
     tokens = answers * work.lengths.mean(longest)
-    at_once = concurrency(model, work, cache * engine.ranks, answers, longest)
     steps = tokens / at_once + longest - work.lengths.mean(longest)
     remembered = answers * (work.lengths.prompt * work.lengths.mean(longest) + work.lengths.square(longest) / 2)
     weights = steps * engine.size * model.parameters / rate
@@ -38,7 +48,7 @@ def rollout(
     keys = remembered * model.cache(engine.size) / rate
     step = card.step + (model.layers * card.launch if engine.eager else 0.0)
     own = steps * step + tokens * per_token(engine, card)
-    return prefill + max(weights, products) + keys + own + tokens / askers * card.text
+    return prefill + max(weights, products) + keys + own + tokens / ranks * card.text
 
 
 def per_token(engine: Engine, card: Card) -> float:

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from isentropic.planning.duration import DRAWING, LEARNING
 from isentropic.planning.memory import GIB
 from isentropic.planning.plan import Plan
 
-LEARNING = ("update", "optimizer step", "reading the rollout")
-PHASES = {
-    "rollout": (("rollout", "verification"), ("sample",)),
-    "update": (("old log-probs", "reading again", "update"), ("update",)),
-    "step": ((), ("step",)),
-}
+MOMENTS = ("update", "optimizer step", "reading the rollout")  # of memory, while the policy learns
+# as the table calls it: the plan's phases, or none for the whole step, and the benchmark's
+PHASES = {"rollout": (DRAWING, "sample"), "update": (LEARNING, "update"), "step": ((), "step")}
 
 
 @dataclass(frozen=True)
@@ -24,15 +22,15 @@ class Comparison:
     def memory(self) -> Iterator[tuple[str, float, float]]:
         """GiB of the card, planned and measured."""
         held, beside = self.plan.memory, self.plan.card.context
-        learning = max(held.peak(moment) for moment in LEARNING if moment in held.peaks)
+        learning = max(held.peak(moment) for moment in MOMENTS if moment in held.peaks)
         yield "learning", learning / GIB + beside, self.found["memory"]["update_used"]
         yield "answering", held.peak("rollout") / GIB + beside, self.found["memory"]["rollout_used"]
 
     def seconds(self) -> Iterator[tuple[str, float, float]]:
         took = self.plan.duration
-        for phase, (ours, theirs) in PHASES.items():
+        for phase, (ours, measured) in PHASES.items():
             planned = sum(took.phases.get(name, 0.0) for name in ours) if ours else took.step
-            yield phase, planned, sum(self.found["seconds"]["median"][name] for name in theirs)
+            yield phase, planned, self.found["seconds"]["median"][measured]
 
 
 def table(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:

@@ -73,7 +73,7 @@ def always(model: Architecture, work: Workload) -> Items:
     items: Items = {"weights, fp32": FP32 * own, "AdamW": 2 * FP32 * own}
     if work.adapter:
         items["frozen weights"] = frozen(model, work) / work.shards
-    if work.reference:
+    if work.reference_weights:
         items["frozen reference"] = FP32 * model.parameters / work.shards
     return items | {"rollout": TOKEN * work.rows * (work.lengths.prompt + work.longest)}
 

@@ -60,7 +60,8 @@ class Workload:
     checkpointing: str  # none, selective or full
     fused: bool  # layers are compiled
     adapter: Adapter | None
-    reference: bool
+    reference: bool  # a frozen policy is read too
+    reference_weights: bool  # which has weights of its own, as the base of adapters has not
     once: bool  # no reading before the update
     ahead: bool  # rollouts are drawn during the update before them
     rereads: int  # of the rows of one optimizer step, in a rollout
@@ -142,6 +143,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         fused=model["compile"],
         adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
+        reference_weights=policy["reference"] not in (None, model["path"] if policy["adapter"] else None),
         once=policy["one_forward"] and updates == 1 and not algorithm.reads_policy,
         rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
         ahead=rollout["ahead"],

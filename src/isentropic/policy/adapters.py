@@ -13,8 +13,8 @@ from torch.distributed.tensor import DTensor
 
 from isentropic.policy.checkpoints import fingerprint
 from isentropic.policy.loading import BASE, own_rows
+from isentropic.types import DTYPES
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 DOWN, UP = "lora_A", "lora_B"  # as peft calls the two
 NAME = "default"  # of the one adapter
 

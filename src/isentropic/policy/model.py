@@ -21,9 +21,7 @@ from isentropic.policy.checkpoints import shape
 from isentropic.policy.layers import CHECKPOINTING, arrange
 from isentropic.policy.logprobs import Entropy, row_stats, token_stats
 from isentropic.policy.masters import computing
-from isentropic.types import Ids, Mask, PerToken, RolloutBatch, TokenStats
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+from isentropic.types import DTYPES, Ids, Mask, PerToken, RolloutBatch, TokenStats
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class LanguageModel(nn.Module):
             if getattr(config, key, None) not in (None, 1.0):
                 raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
         forbid_dropout(config)
-        dtype = torch.float32 if adapter is None else adapters.DTYPES[adapter.base_dtype]
+        dtype = torch.float32 if adapter is None else DTYPES[adapter.base_dtype]
         bare = None if mesh is None else loading.skeleton(settings.path, config, dtype)
         self.lm: PreTrainedModel = bare or loading.whole(settings.path, config, dtype)
         if adapter is not None:

@@ -10,6 +10,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from isentropic.reporting.metrics import parts
+
 # Okabe and Ito 2008: told apart by the colour-blind too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
@@ -49,8 +51,8 @@ def load(folder: Path, label: str) -> Run:
     if not files:
         raise ValueError(f"no metrics.csv in {folder}; give the folder of a run made with logger=csv")
     values: dict[str, dict[float, float]] = {}
-    parts = sorted(files[-1].parent.glob("metrics.*.csv"), key=lambda file: int(file.name.split(".")[1]))
-    for part in (*parts, files[-1]):
+    home = files[-1].parent
+    for part in parts(home, [file.name for file in home.iterdir()]):
         for row in csv.DictReader(part.read_text().splitlines()):
             if row.get("step"):
                 for name, value in row.items():

@@ -59,7 +59,7 @@ class Sampler(ABC):
         return False
 
     def check_ranks(self, ranks: int) -> None:
-        """Raises ValueError where so many ranks cannot share the sampler."""
+        """Raises ValueError where so many ranks cannot share the sampler, or this machine cannot have it."""
 
     @abstractmethod
     def start(self) -> None:

@@ -9,8 +9,7 @@ import torch.distributed as dist
 
 def policy_cards() -> set[str]:
     """Those of this machine on which ranks are, as CUDA_VISIBLE_DEVICES names them; ValueError if none. Collective."""
-    if not torch.cuda.is_available():
-        raise ValueError("sampler.transfer=nccl sends weights from card to card, and here is none; take file")
+    check_any()
     own = gethostname(), visible(None)[torch.cuda.current_device()]
     every = [own]
     if dist.is_initialized():
@@ -19,12 +18,18 @@ def policy_cards() -> set[str]:
     return {card for host, card in every if host == own[0]}
 
 
+def check_any() -> None:
+    """Raises ValueError where there is no card to send weights from."""
+    if not torch.cuda.is_available():
+        raise ValueError("sampler.transfer=nccl sends weights from card to card, and here is none; take file")
+
+
 def check_cards(devices: str | None, size: int, taken: set[str]) -> None:
     """Raises ValueError where a server on the first `size` of `devices` would share a card with the policy."""
     if shared := taken.intersection(visible(devices)[:size]):
         raise ValueError(
-            f"sampler.devices={devices} puts the server on card {min(shared)}, on which the policy is, and NCCL takes "
-            "weights only from one card to another; name other cards, or take sampler.transfer=file"
+            f"sampler.devices={devices or 'null'} puts the server on card {min(shared)}, on which the policy is, and "
+            "NCCL takes weights only from one card to another; name other cards, or take sampler.transfer=file"
         )
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from isentropic.sampler.server import VllmServerSampler
     from isentropic.sampler.vllm import VllmSampler
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
 
 def engine_settings(sampler: "VllmSampler") -> dict[str, Any]:
     from vllm.platforms import current_platform

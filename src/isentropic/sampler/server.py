@@ -11,12 +11,14 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.cards import check_cards, policy_cards
+from isentropic.sampler.cards import check_any, check_cards, policy_cards
 from isentropic.sampler.drawing import EVERY, SAYS, TOLD
-from isentropic.sampler.engine import DTYPES, server_arguments
+from isentropic.sampler.engine import server_arguments
 from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.service import Service, serve
 from isentropic.sampler.transfer import FileTransfer, NcclTransfer, Transfer
+from isentropic.tensors import rank
+from isentropic.types import DTYPES
 
 
 @dataclass
@@ -64,6 +66,10 @@ class VllmServerSampler(Sampler):
     @property
     def apart(self) -> bool:
         return True
+
+    def check_ranks(self, ranks: int) -> None:
+        if self.transfer == "nccl":
+            check_any()
 
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
@@ -153,10 +159,6 @@ class VllmServerSampler(Sampler):
             self.service.stop()
         self.service = self.sender = None
         self.loaded = False
-
-
-def rank() -> int:
-    return dist.get_rank() if dist.is_initialized() else 0
 
 
 def draws(decoding: Decoding, seed: int, ends: list[int], says: bool, whole: bool) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from transformers.utils import logging
 
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.requests import check_model, check_requests, end_tokens
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+from isentropic.types import DTYPES
 
 
 @dataclass

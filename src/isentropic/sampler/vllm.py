@@ -17,7 +17,7 @@ from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.drawing import EVERY, Row, completions_of, draws
-from isentropic.sampler.engine import DTYPES, engine_settings
+from isentropic.sampler.engine import engine_settings
 from isentropic.sampler.process import (
     check_card,
     kept_group,
@@ -27,6 +27,7 @@ from isentropic.sampler.process import (
 )
 from isentropic.sampler.requests import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.team import Team, check_team
+from isentropic.types import DTYPES
 
 
 def available() -> bool:
