@@ -48,9 +48,12 @@ def is_second(process: Path) -> bool:
 
 def seconds_of(first: int) -> list[Path]:
     """The processes that the first rank of a job has started as its second."""
-    children = Path(f"/proc/{first}/task").glob("*/children")
-    found = [Path("/proc") / child for one in children for child in one.read_text().split()]
-    return [process for process in found if is_second(process)]
+    found: list[Path] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"PPid:\t{first}\n" in (process / "status").read_text() and is_second(process):
+                found.append(process)
+    return found
 
 
 def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start, ranked, tmp_path):
