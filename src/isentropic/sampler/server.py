@@ -117,7 +117,8 @@ class VllmServerSampler(Sampler):
         ]
         if not rows:
             return []
-        with ThreadPoolExecutor(len(rows)) as askers:  # each waits for its answer; the server decides what runs
+        # each waits for its answer, with a connection of its own; more than the server runs would bring nothing
+        with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
             answers = list(askers.map(lambda row: self.ask(*row), rows))
         completions = [completion_of(answer) for answer in answers]
         return [completions[first : first + count] for first in range(0, len(completions), count)]
