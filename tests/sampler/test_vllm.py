@@ -340,6 +340,7 @@ def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(
     for rank in forks(script, *(([tiny_model, tmp_path, rank, together], {}) for rank in range(2))):
         assert rank.returncode == 0, rank.stderr
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2))
+    assert first["left"] == second["left"] == [], "a run that is killed would keep the next from starting"
     assert first["environment"] == ["0", "0", "2"]
     assert second["environment"] == ["1", "1", "2"]
     assert first["total"] == second["total"] == 2

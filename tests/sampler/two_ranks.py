@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -32,6 +33,7 @@ sampler = VllmSampler(
 imported = available() and "vllm" in sys.modules
 sampler.start()
 threads = torch.get_num_threads()
+left = [str(file) for file in Path("/dev/shm").glob(f"*-cpushm_{rank}")]  # what a killed process would leave
 sampler.load(AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).state_dict().items())
 decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
 prompts = [[2, 3 + rank + i] for i in range(2 + rank)]  # not equally many on both
@@ -53,6 +55,7 @@ with open(f"{folder}/rank{rank}.json", "w") as file:
             "total": total.item(),
             "imported": imported,
             "threads": threads,
+            "left": left,
             "environment": [os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")],
         },
         file,

@@ -2,6 +2,7 @@
 
 # pyright: basic
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,6 +45,17 @@ def engine_settings(sampler: "VllmSampler") -> dict[str, Any]:
     if dist.is_initialized() and dist.get_world_size() > 1:
         settings["distributed_executor_backend"] = "external_launcher"
     return settings
+
+
+def forget_shared_memory() -> None:
+    """vLLM on CPU names what an engine's ranks share by their numbers alone: a run that was killed would leave it, and
+    the next could not start. To be called when all ranks hold it; what they hold stays."""
+    from vllm.distributed.parallel_state import get_tp_group
+
+    group = get_tp_group()
+    name = getattr(getattr(group.device_communicator, "dist_module", None), "group_name", None)
+    if name is not None:
+        Path("/dev/shm", f"{name.lstrip('/')}_{group.rank_in_group}").unlink(missing_ok=True)
 
 
 def server_arguments(sampler: "VllmServerSampler") -> list[str]:

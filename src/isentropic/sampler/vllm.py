@@ -17,7 +17,7 @@ from torch import Tensor
 
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.drawing import EVERY, Row, completions_of, draws
-from isentropic.sampler.engine import engine_settings
+from isentropic.sampler.engine import engine_settings, forget_shared_memory
 from isentropic.sampler.process import (
     check_card,
     kept_group,
@@ -95,6 +95,8 @@ class VllmSampler(Sampler):
 
             settings = engine_settings(self)
             self.engine = LLM(self.path, **settings)
+            if self.team:
+                forget_shared_memory()
         if not settings["enable_sleep_mode"]:
             self.sleep_level = 0
         if self.short_way and not self.scheduler.short and (self.owns_group or dist.get_rank() == 0):
