@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from multiprocessing import forkserver
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -242,6 +243,20 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.
         )  # fmt: skip
 
     return process
+
+
+@pytest.fixture(scope="session")
+def script() -> Callable[[Path], ModuleType]:
+    """A file as a module, under its own name, though it lies in no package."""
+
+    def load(path: Path) -> ModuleType:
+        spec = spec_from_file_location(path.stem, path)
+        assert spec and spec.loader
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 PRELOADED = [

@@ -1,5 +1,4 @@
 import json
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import torch
@@ -8,11 +7,9 @@ ROOT = Path(__file__).parents[1]
 PARTS = ROOT / "configs/algorithm"
 
 
-def test_the_benchmark_times_every_advantage_and_every_credit_rule(tmp_path, capsys):
+def test_the_benchmark_times_every_advantage_and_every_credit_rule(script, tmp_path, capsys):
     sizes = ["--advantages", "16", "8", "--credit", "16", "8", "--repeats", "2", "--threads", "1"]
-    spec = spec_from_file_location("benchmark_of_algorithms", ROOT / "benchmarks/algorithm.py")
-    benchmark, threads = module_from_spec(spec), torch.get_num_threads()
-    spec.loader.exec_module(benchmark)
+    benchmark, threads = script(ROOT / "benchmarks/algorithm.py"), torch.get_num_threads()
     benchmark.main([*sizes, "--out", str(tmp_path / "cpu.json")])
     torch.set_num_threads(threads)
     said = capsys.readouterr().out
@@ -23,11 +20,8 @@ def test_the_benchmark_times_every_advantage_and_every_credit_rule(tmp_path, cap
         assert all(name in said for name in timed)
 
 
-def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(capsys):
-    spec = spec_from_file_location("benchmark_of_balance", ROOT / "benchmarks/balance.py")
-    benchmark = module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    benchmark.main()
+def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(script, capsys):
+    script(ROOT / "benchmarks/balance.py").main()
     for line in capsys.readouterr().out.splitlines()[2:]:
         *_, drawn, mean, worst = [float(cell.strip(" %")) for cell in line.strip("|").split("|")]
         assert mean <= worst < drawn and mean < drawn / 10

@@ -1,7 +1,6 @@
 """One process group for all recipes: 2 and 4 ranks take the step that 1 takes, even where some have no token."""
 
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,10 @@ SCRIPT = Path(__file__).with_name("ranks.py")
 
 
 @pytest.fixture(scope="module")
-def ranks(bigrams):
+def ranks(bigrams, script):
     """The module that each of the processes runs."""
     sys.modules["bigrams"] = bigrams
-    spec = spec_from_file_location("ranks", SCRIPT)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(SCRIPT)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Three ranks whose rows are unequally long: what each has to read once groups have moved."""
 
 from dataclasses import fields
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,8 @@ LEFT = "a step begins within a group", "fewer groups here", "none here", "unequa
 
 
 @pytest.fixture(scope="module")
-def ranks():
-    spec = spec_from_file_location("balancing_ranks", SCRIPT)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def ranks(script):
+    return script(SCRIPT)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Two ranks that share a model, against one that has it whole."""
 
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,8 @@ SCRIPT = Path(__file__).with_name("two_ranks.py")
 
 
 @pytest.fixture(scope="session")
-def two_ranks():
-    spec = spec_from_file_location("two_ranks", SCRIPT)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def two_ranks(script):
+    return script(SCRIPT)
 
 
 @pytest.fixture(scope="session")

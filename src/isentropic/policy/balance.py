@@ -7,7 +7,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from isentropic.policy.batches import shared
+from isentropic.policy.batches import shared, widths_of
 from isentropic.tensors import exchange, gather, largest, rank, world_size
 from isentropic.types import RolloutBatch
 
@@ -26,8 +26,7 @@ def balanced(batch: RolloutBatch, updates: int) -> RolloutBatch:
     agreed = gather(torch.tensor([size, number], dtype=torch.float32, device=batch.mask.device)).view(-1, 2)
     if not size or number % updates or not (agreed == agreed[0]).all():
         return batch
-    columns = torch.arange(1, batch.mask.shape[1] + 1, device=batch.mask.device)
-    lengths = (batch.mask * columns).amax(-1).view(number, size).sum(1)
+    lengths = widths_of(batch.mask).view(number, size).sum(1)
     leaving, steps = moves(gather(lengths.float()).view(ranks, updates, -1).long())
     answer = torch.arange(size)
     rows = torch.tensor([group for part in leaving for group in part])[:, None] * size + answer

@@ -41,13 +41,17 @@ def micro_batches(mask: Mask, count: int | None, tokens: int | None, packed: boo
     Rectangles are of rows of like length, their padding counted; lines are about equally long. Every rank gets equally
     many, since each forward is collective under FSDP.
     """
-    columns = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-    widths = (mask * columns).amax(-1).clamp(min=2).tolist()
+    widths = widths_of(mask).clamp(min=2).tolist()
     parts = level(widths, count, tokens) if packed else cut(widths, count, tokens)
     batches = [micro_batch(mask, part, widths, packed) for part in parts]
     missing = largest(len(batches)) - len(batches)
     filler = [replace(micro_batch(mask, [0], widths, packed), real=False)] if missing else []
     return batches + filler * missing
+
+
+def widths_of(mask: Mask) -> Int[Tensor, " B"]:
+    """Columns of each row up to its last chosen token."""
+    return (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(-1)
 
 
 def micro_batch(mask: Mask, part: list[int], widths: list[int], packed: bool) -> MicroBatch:
