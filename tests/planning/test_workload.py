@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from isentropic.plan import composed, planned
+
+SCRIPT = Path(__file__).with_name("planning_rank.py")
 
 
 def work(*overrides):
@@ -58,3 +62,9 @@ def test_answers_from_a_table_need_no_engine():
 def test_ranks_that_cannot_share_are_refused():
     with pytest.raises(ValueError, match=r"rollout\.size / rollout\.group=64 is not a multiple of the 48 ranks"):
         work("experiment=stare_qwen2_5_math_7b", "trainer.num_nodes=6")
+
+
+def test_the_first_rank_of_a_run_plans_without_the_others(forks, script, tmp_path):
+    first, second = forks(SCRIPT, *(([tmp_path, rank], {}) for rank in range(2)), limit=120)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert float(first.stdout) == planned(composed(script(SCRIPT).PLAN)).duration.step

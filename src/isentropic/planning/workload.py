@@ -7,6 +7,7 @@ from typing import Any
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.planning.lengths import Lengths
 from isentropic.policy.batches import cut, level
+from isentropic.tensors import alone
 
 FP32 = 4
 BYTES = {"float32": FP32, "bfloat16": 2}
@@ -88,14 +89,18 @@ class Workload:
         return (not self.once) + self.reference
 
     def parts(self, rows: int, learns: bool = True) -> list[list[int]]:
-        """Widths of the rows that go through the policy together, as it cuts them; the first is the widest."""
+        """Widths of the rows that go through the policy together, as it cuts them; the first is the widest.
+
+        A run that is under way plans too, on its first rank, which must not wait for the others.
+        """
         widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.longest)]
-        if not self.packed:
-            parts = cut(widths, self.micro_batch, self.micro_tokens)
-        elif learns:
-            parts = level(widths, self.micro_batch, self.micro_tokens)
-        else:
-            parts = level(widths, None, self.read_tokens)
+        with alone():
+            if not self.packed:
+                parts = cut(widths, self.micro_batch, self.micro_tokens)
+            elif learns:
+                parts = level(widths, self.micro_batch, self.micro_tokens)
+            else:
+                parts = level(widths, None, self.read_tokens)
         return [sorted((widths[i] for i in part), reverse=True) for part in parts]
 
     def tokens(self, part: list[int]) -> int:
