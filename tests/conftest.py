@@ -169,7 +169,7 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
     optimization = Optimization(
         lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,
         mini_batch=mini_batch, micro_batch=4, micro_tokens=None, read_tokens=None, sharded_gradients=False,
-        balance=True,
+        sharded_weights=False, balance=True,
     )  # fmt: skip
     return PolicyModule(
         algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False, "none", False),

@@ -18,13 +18,13 @@ CARD = Card(
     sequence_plain=0.0, told=0.0, text=0.0, tensor=0.0, tensor_sharded=0.0, sleep=1e9, wake=1e9, verify=0.0, start=0.0,
 )  # fmt: skip
 ENGINE = Engine(
-    size=2, ranks=1, apart=False, context=20, sequences=8, cache=1.0, share=0.5, sleeps=True, eager=False,
+    size=2, ranks=1, apart=False, context=20, sequences=8, cache=1.0, share=0.5, sleep_level=1, eager=False,
     short=True, tells=False,
 )  # fmt: skip
 WORK = Workload(
     ranks=1, shards=1, rows=4, group=2, prompts_asked=2, updates=2, rollouts=3, longest=10, micro_batch=2,
-    micro_tokens=None, read_tokens=None, sharded_gradients=False, size=2, chunk=8, packed=False, checkpointing="none",
-    fused=False, adapter=None, reference=False, reference_weights=False, once=False, ahead=False, rereads=0,
+    micro_tokens=None, read_tokens=None, sharded_gradients=False, sharded_weights=True, size=2, chunk=8, packed=False,
+    checkpointing="none", fused=False, adapter=None, reference=False, reference_weights=False, once=False, ahead=False, rereads=0,
     engine=ENGINE, judged=4, judged_longest=10, evaluations=2, verifiers=1,
     lengths=Lengths(prompt=6, share=1.0, kept=1.0),
 )  # fmt: skip

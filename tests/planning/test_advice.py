@@ -53,8 +53,8 @@ def test_an_engine_may_have_to_take_less_or_sleep(small):
     share = fitting_share(small.model, small.work(engine=engine), small.card(), over.peak("rollout") - over.room)
     assert sentence.endswith(f"lower sampler.gpu_memory_utilization to {share:.2f}")
     assert said(small, engine=replace(engine, share=share)) == []
-    awake = replace(small.work().engine, cache=9.0, sleeps=False)
-    assert any(s.startswith("update") and s.endswith("take sampler.sleep_level=1") for s in said(small, engine=awake))
+    awake = replace(small.work().engine, cache=9.0, sleep_level=0)
+    assert any(s.startswith("update") and s.endswith("take sampler.sleep_level=2") for s in said(small, engine=awake))
     given = replace(small.work().engine, cache=9.0)
     assert any("lower sampler.kv_cache_gib to 8.0" in s or "to 7.9" in s for s in said(small, engine=given))
 

@@ -45,11 +45,25 @@ def test_a_collective_takes_links_in_a_node_and_the_network_beyond(small):
     assert wire(small.work(shards=16), card, 1e9) == pytest.approx(1e9 * 15 / 16 / 1e8)
 
 
+def test_weights_that_stay_gathered_are_gathered_once_for_all_micro_batches(small):
+    slow, parts = small.card(links=1.0), [[10, 10]] * 3
+    for seconds, each in ((forward, 1), (backward, 2)):
+        anew, once = (
+            seconds(small.model, small.work(shards=2, sharded_gradients=False, sharded_weights=way), slow, parts)
+            for way in (True, False)
+        )
+        gathers = (anew - once) / (small.model.parameters * 2 / 2)
+        assert gathers == pytest.approx(3 * each - 1, rel=1e-6)
+
+
 def test_weights_are_sent_and_put_to_sleep(small):
     n, card = small.model.parameters, small.card(tensor=1.0)
     assert sync(small.model, small.work(), card) == small.model.tensors + 2 * n / 1e9
     assert duration(small.model, small.work(), card, GIB).phases["sleep"] == 2 * n / 1e9
-    awake = replace(small.work().engine, sleeps=False)
+    dropped = small.work(engine=replace(small.work().engine, sleep_level=2))
+    assert "sleep" not in duration(small.model, dropped, card, GIB).phases
+    assert sync(small.model, dropped, card) == small.model.tensors
+    awake = replace(small.work().engine, sleep_level=0)
     assert sync(small.model, small.work(engine=awake), card) == small.model.tensors
     assert sync(small.model, small.work(engine=None), card) == 0
 

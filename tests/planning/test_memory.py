@@ -54,6 +54,11 @@ def test_what_is_divided_over_ranks_and_what_is_not(small):
     assert four["gradients, whole until the last micro-batch"] == one["gradients"]
     sharded = memory(small.model, small.work(ranks=4, shards=4, micro_batch=1, sharded_gradients=True), small.card())
     assert "gradients, whole until the last micro-batch" not in sharded.peaks["update"]
+    deep = replace(small.model, layers=5)
+    ways = (small.work(ranks=4, shards=4, micro_batch=1, sharded_weights=way) for way in (True, False))
+    anew, once = (memory(deep, work, small.card()).peaks["update"] for work in ways)
+    kept = once["gathered weights, whole until the last micro-batch"]
+    assert kept == 2 * deep.parameters > anew["gathered weights"]
 
 
 def test_in_wide_layers_the_peak_is_inside_one(small):
@@ -104,5 +109,5 @@ def test_an_engine_takes_its_share_or_what_it_is_given(small):
     free = engine_bytes(small.model, replace(engine, cache=None, share=None), card)
     assert free == (weights, 8 * 20 * small.model.cache(2))
     assert engine_bytes(small.model, None, card) == (0, 0)
-    awake = memory(small.model, small.work(engine=replace(engine, sleeps=False)), card)
+    awake = memory(small.model, small.work(engine=replace(engine, sleep_level=0)), card)
     assert awake.peaks["update"]["engine, which does not sleep"] == weights + GIB

@@ -17,7 +17,7 @@ def test_what_a_preset_asks_of_each_rank():
     assert stare.prompts_asked == 2 * 4, "two rounds, as dynamic sampling keeps half"
     assert (stare.size, stare.checkpointing, stare.sharded_gradients, stare.rereads) == (2, "full", True, 0)
     assert stare.packed and stare.fused and not stare.once, "STARE reads the policy before it learns"
-    assert (stare.engine.sleeps, stare.engine.share, stare.engine.cache) == (True, 0.6, None)
+    assert (stare.engine.sleep_level, stare.engine.share, stare.engine.cache) == (2, 0.6, None)
     assert stare.evaluations == 2 + 4999 // 10
     stapo = work("experiment=stapo_qwen3_8b_base")
     assert (stapo.updates, stapo.rereads, stapo.prompts_asked) == (4, 3, 256 // 64)

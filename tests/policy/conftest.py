@@ -79,7 +79,7 @@ def policy(tiny_model):
         )
         defaults = {"lr": 1e-2, "weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "warmup_steps": 0}
         sizes = {"max_grad_norm": 1.0, "mini_batch": 8, "micro_batch": 8, "micro_tokens": None, "read_tokens": None}
-        sizes |= {"sharded_gradients": False, "balance": True}
+        sizes |= {"sharded_gradients": False, "sharded_weights": False, "balance": True}
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),

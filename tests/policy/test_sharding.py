@@ -91,6 +91,16 @@ def test_what_a_reading_leaves_gathered_can_be_let_go(sharded, models, index):
         assert rank[models[index], "whole"][3:] == [True, False]
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_weights_gathered_once_stay_whole_for_an_optimizer_step_and_change_nothing(sharded, models, index):
+    for rank in sharded:
+        usual, once = (rank[models[index], "gathered", way] for way in (False, True))
+        assert same(once["after"], usual["after"]) and torch.equal(once["logp"], usual["logp"])
+        within, after = [[True, True]] * 2, [[False, False]]
+        assert once["whole"] == (within + after) * 2 + after
+        assert usual["whole"] == after * 6 + [[False, True]]
+
+
 @CASES
 def test_two_ranks_learn_what_one_learns(sharded, alone, models, index, adapted):
     case = models[index], adapted

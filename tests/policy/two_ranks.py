@@ -62,6 +62,27 @@ def whole_heads(model):
     return [*found, whole()]
 
 
+def gathered(model, once):
+    """What two optimizer steps of two micro-batches make of the weights, and between what weights of a layer and of the
+    head were whole: after the first micro-batch, after the second, and when all are done."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.0)
+    places = model.layers[0].self_attn.q_proj, model.lm.get_output_embeddings()
+    whole = []
+    for _ in range(2):
+        with model.gathering(once):
+            for rows in ([0, 1], [2, 3]):
+                model.set_requires_gradient_sync(rows == [2, 3])
+                model(TOKENS[rows], MASK[rows], 11, 1.0)[0].sum().backward()
+                whole.append([not isinstance(place.weight, DTensor) for place in places])
+        whole.append([not isinstance(place.weight, DTensor) for place in places])
+        optimizer.step()
+        optimizer.zero_grad()
+    with model.gathering(once), torch.no_grad():
+        logp = model(TOKENS, MASK, 11, 1.0)[0]
+    whole.append([not isinstance(place.weight, DTensor) for place in places])
+    return {"whole": whole, "logp": logp, "after": cloned(model)}
+
+
 def cases(models, mesh, rows):
     for path in models:
         for adapter in (None, ADAPTER):
@@ -81,6 +102,9 @@ if __name__ == "__main__":
         model = LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh)
         found[path, "buckets"] = cloned(model, "bfloat16")
         found[path, "whole"] = whole_heads(model)
+        for once in (False, True):
+            model = LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh)
+            found[path, "gathered", once] = gathered(model, once)
     torch.save(found, folder / f"{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()

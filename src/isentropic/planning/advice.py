@@ -17,7 +17,8 @@ REMEDIES = {
     "a layer": "lower policy.optimization.read_tokens={read}",
     "a layer, gone through backwards": "{activations}",
     "gradients, whole until the last micro-batch": "take policy.optimization.sharded_gradients=true",
-    "engine, which does not sleep": "take sampler.sleep_level=1",
+    "gathered weights, whole until the last micro-batch": "take policy.optimization.sharded_weights=true",
+    "engine, which does not sleep": "take sampler.sleep_level=2",
     "engine keys and values": "{cache}",
     "engine weights": "{cache}",
 }

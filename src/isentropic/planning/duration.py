@@ -70,9 +70,9 @@ def verification(work: Workload, card: Card, answers: int) -> float:
 def forward(model: Architecture, work: Workload, card: Card, parts: list[list[int]]) -> float:
     """Rows read without gradient."""
     seconds = 0.0 if work.shards > 1 else copies(model, work, card)
-    for part in parts:
+    for index, part in enumerate(parts):
         busy = body(model, work, card, part, 1, 1, 1) + head(model, work, card, part, 1, READING)
-        seconds += max(busy, gather(model, work, card))
+        seconds += max(busy, gather(model, work, card) if work.sharded_weights or index == 0 else 0.0)
     return seconds
 
 
@@ -87,7 +87,8 @@ def backward(model: Architecture, work: Workload, card: Card, parts: list[list[i
         kept = min(1.0, work.chunk / answers + weights * model.hidden / (model.hidden + answers))
         busy = body(model, work, card, part, 2 + weights + again, 3.5 + again, 3 + refreshed)
         busy += head(model, work, card, part, 3 + weights - kept, TRAINING)
-        exchange = 2 * gather(model, work, card)
+        gathers = 2 if work.sharded_weights else int(index == 0)
+        exchange = gathers * gather(model, work, card)
         if work.shards == 1:  # gradients of the copies are added to those of the weights
             busy += (work.size + 2 * FP32) * own / (card.bandwidth * card.bandwidth_share)
         elif work.sharded_gradients or index == len(parts) - 1:
@@ -145,7 +146,7 @@ def optimizer(model: Architecture, work: Workload, card: Card) -> float:
 def asleep(model: Architecture, work: Workload) -> float:
     """Bytes of an engine's weights that wait in host memory."""
     engine = work.engine
-    return engine.size * model.parameters / engine.ranks if engine and engine.sleeps else 0.0
+    return engine.size * model.parameters / engine.ranks if engine and engine.sleep_level == 1 else 0.0
 
 
 def sync(model: Architecture, work: Workload, card: Card) -> float:

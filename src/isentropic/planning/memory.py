@@ -36,7 +36,7 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
     weights, cache = engine_bytes(model, work.engine, card)
     here = work.engine is not None and not work.engine.apart
     resident = (
-        {"engine, which does not sleep": weights + cache} if work.engine and here and not work.engine.sleeps else {}
+        {"engine, which does not sleep": weights + cache} if work.engine and here and not work.engine.sleep_level else {}
     )
     peaks = {
         "update": held | gradients | resident | learning(model, work, update),
@@ -50,7 +50,7 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
         peaks["weight sync"] = held | own | {"weights on their way": whole}
         engine = {"engine weights": weights, "engine keys and values": cache}
         peaks["rollout"] = (held if here else {}) | engine | {"engine workspace": card.workspace * GIB}
-    engines = weights if work.engine and work.engine.sleeps else 0.0
+    engines = weights if work.engine and work.engine.sleep_level == 1 else 0.0
     whole = FP32 * model.parameters
     loads = 0.0 if work.shards > 1 else whole  # where they share the model, ranks read their parts alone
     host = min(card.gpus, work.ranks) * (loads + engines) + 3 * whole  # the first gathers a checkpoint
@@ -103,7 +103,9 @@ def reading(model: Architecture, work: Workload, parts: list[list[int]]) -> Item
 
 
 def computing(model: Architecture, work: Workload) -> Items:
-    """Weights in the type of the products: gathered, two layers and what is outside at one time; else all of them."""
+    """Weights in the type of the products: if divided, two layers and what is outside at one time; else all of them."""
+    if work.shards > 1 and not work.sharded_weights:
+        return {"gathered weights, whole until the last micro-batch": work.size * model.parameters}
     if work.shards > 1:
         return {"gathered weights": work.size * (2 * model.layer + model.outside)}
     kinds = [(model.parameters, FP32 if work.adapter is None else work.adapter.size)]

@@ -24,7 +24,7 @@ class Engine:
     sequences: int  # at one time
     cache: float | None  # GiB of keys and values; None is what `share` leaves
     share: float | None  # of the card; None for an engine that takes what it needs
-    sleeps: bool
+    sleep_level: int  # 0: never; 1: its weights wait in host memory; 2: they are dropped
     eager: bool  # without CUDA graphs
     short: bool  # steps that only decode go the short way through its scheduler
     tells: bool  # log-probs of all completions
@@ -55,6 +55,7 @@ class Workload:
     micro_tokens: int | None
     read_tokens: int | None
     sharded_gradients: bool
+    sharded_weights: bool
     size: int  # bytes of a number in the policy's products
     chunk: int
     packed: bool
@@ -141,6 +142,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         micro_tokens=optimization["micro_tokens"],
         read_tokens=optimization["read_tokens"],
         sharded_gradients=optimization["sharded_gradients"],
+        sharded_weights=optimization["sharded_weights"],
         size=BYTES[model["compute_dtype"]],
         chunk=model["chunk"],
         packed=model["packing"],
@@ -184,7 +186,7 @@ def engine(sampler: dict[str, Any]) -> Engine | None:
         cache=sampler.get("kv_cache_gib"),
         share=sampler.get("gpu_memory_utilization"),
         apart="url" in sampler,
-        sleeps=sampler.get("sleep_level", 0) > 0,
+        sleep_level=sampler.get("sleep_level", 0),
         eager=sampler.get("enforce_eager", True),
         short=sampler.get("short_way", "url" in sampler),
         tells=sampler.get("logprobs", "all") == "all",

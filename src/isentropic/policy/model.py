@@ -127,6 +127,12 @@ class LanguageModel(nn.Module):
         sharded = isinstance(self, FSDPModule)  # which does this itself
         return nullcontext() if sharded else computing(self.lm, DTYPES[self.settings.compute_dtype])
 
+    def gathering(self, once: bool) -> AbstractContextManager[None]:
+        """Inside, shards are gathered at their first use alone, if `once`; steps of the optimizer belong outside."""
+        if once and isinstance(self, FSDPModule):
+            return sharding.gathered_once(self, cast(Sequence[FSDPModule], self.layers))
+        return nullcontext()
+
     def think(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
         rows = batch[micro.rows]
         values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.line)

@@ -88,8 +88,7 @@ class PolicyModule(LightningModule):
         drive = self.algorithm.control.update(Vitals(entropy, progress))
         advantages = self.algorithm.advantage(batch)
         self.moved = False
-        learnt: list[Learnt] = []
-        steps: list[Metrics] = []
+        learnt, steps = list[Learnt](), list[Metrics]()
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
             mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
             step = self.update(mini, worth, drive, first=index == 0)
@@ -121,7 +120,8 @@ class PolicyModule(LightningModule):
         return self.one_forward and self.updates == 1 and not self.algorithm.reads_policy
 
     def look(self, batch: RolloutBatch) -> TokenStats:
-        return self.policy.read(batch, self.reading(batch), self.temperature, "value")
+        with self.policy.gathering(once=not self.optimization.sharded_weights):
+            return self.policy.read(batch, self.reading(batch), self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         return micro_batches(
@@ -142,7 +142,8 @@ class PolicyModule(LightningModule):
             self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients, self.once,
             self.manual_backward,
         )  # fmt: skip
-        return update(batch, advantages, now, drive, self.micro_batches(batch))
+        with self.policy.gathering(once=not self.optimization.sharded_weights):
+            return update(batch, advantages, now, drive, self.micro_batches(batch))
 
     @timed("optimizer")
     def step(self) -> Metrics:

@@ -26,6 +26,9 @@ class Optimization:
     # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
     # parameter and less traffic
     sharded_gradients: bool
+    # under FSDP, gathered anew for each forward and backward pass; else whole on each rank from the first forward of an
+    # optimizer step to its end, at 2 bytes per parameter in bf16 and less traffic
+    sharded_weights: bool
     balance: bool  # groups move between ranks until all read about equally many tokens; the slowest sets the pace
 
     def __post_init__(self) -> None:

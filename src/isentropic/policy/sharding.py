@@ -1,13 +1,14 @@
 """FSDP2: a model divided over ranks, and read back whole, a bucket at a time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard
 
 BUCKET = 2**28  # bytes that are gathered at once: few collectives, little memory
@@ -19,6 +20,24 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], mesh: DeviceMesh, compu
     for layer in layers:
         fully_shard(layer, mesh=mesh, mp_policy=precision)
     fully_shard(model, mesh=mesh, mp_policy=precision)
+
+
+@contextmanager
+def gathered_once(model: FSDPModule, layers: Sequence[FSDPModule]) -> Generator[None]:
+    """Inside, weights that were gathered stay whole: no step of the optimizer belongs here, as none would be seen."""
+    try:
+        free_after_use(model, layers, False)
+        yield
+    finally:
+        free_after_use(model, layers, True)
+        for module in (*layers, model):
+            module.reshard()
+
+
+def free_after_use(model: FSDPModule, layers: Sequence[FSDPModule], free: bool) -> None:
+    model.set_reshard_after_backward(free)
+    for layer in layers:  # what belongs to none stays whole between forward and backward in any case
+        layer.set_reshard_after_forward(free, recurse=False)
 
 
 def device_of(mesh: DeviceMesh) -> torch.device:
