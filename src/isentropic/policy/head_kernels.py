@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isentropic.policy.logprobs import Values
 
-BLOCK = 4096  # columns a program reads at one time
+BLOCK = 2048  # columns a program reads at one time
 WARPS = 4
 IMPOSSIBLE = tl.constexpr(float("-inf"))
 
