@@ -35,9 +35,8 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
         gradients["gradients, whole until the last micro-batch"] = FP32 * learnt(model, work)
     weights, cache = engine_bytes(model, work.engine, card)
     here = work.engine is not None and not work.engine.apart
-    resident = (
-        {"engine, which does not sleep": weights + cache} if work.engine and here and not work.engine.sleep_level else {}
-    )
+    awake = here and work.engine is not None and not work.engine.sleep_level
+    resident = {"engine, which does not sleep": weights + cache} if awake else {}
     peaks = {
         "update": held | gradients | resident | learning(model, work, update),
         "optimizer step": held | gradients | resident,
