@@ -37,6 +37,7 @@ def arrange(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> 
     """
     if compiled:  # with and without gradients, for policy and reference, between thresholds
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
+        torch._dynamo.config.specialize_float = True  # a norm's epsilon is no input; as one, all is traced twice
         if torch.cuda.is_available():
             make_kernels_at_once(len(os.sched_getaffinity(0)) // torch.cuda.device_count())
     for layer in layers:
