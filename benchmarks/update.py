@@ -1,0 +1,132 @@
+"""The update of a policy: what compiling costs, what the host does per micro-batch, and what the GPU does meanwhile.
+
+    python benchmarks/update.py --model 0.5b --out benchmarks/results/update.json
+    torchrun --nproc-per-node 2 benchmarks/update.py --model 1.5b
+
+Rows of 1,152 tokens, random weights of Qwen2.5's shapes. `full_ms` is of micro-batches of 7 rows; `host_ms` of 1 row,
+which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is the GPU's share of
+the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest kernels.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.profiler import ProfilerActivity, profile
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from isentropic.algorithm.advantage.grpo import Grpo
+from isentropic.algorithm.aggregation.token_mean import TokenMean
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.algorithm.clipping.fixed import Fixed
+from isentropic.algorithm.control.constant import Constant
+from isentropic.algorithm.ratio.token import TokenRatio
+from isentropic.policy.batches import micro_batches
+from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.policy.update import Update, scored
+from isentropic.types import Drive, RolloutBatch, TokenStats
+
+SHAPES = {  # layers, hidden, inner, heads, key heads, vocabulary
+    "tiny": (2, 64, 128, 4, 2, 64),
+    "0.5b": (24, 896, 4864, 14, 2, 151_936),
+    "1.5b": (28, 1536, 8960, 12, 2, 151_936),
+}
+LENGTH, PROMPT = 1152, 128
+
+
+def folder(shape: str, where: Path) -> str:
+    layers, hidden, inner, heads, keys, vocabulary = SHAPES[shape]
+    config = Qwen2Config(
+        num_hidden_layers=layers, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads,
+        num_key_value_heads=keys, vocab_size=vocabulary, tie_word_embeddings=True,
+    )  # fmt: skip
+    Qwen2ForCausalLM(config).to(torch.bfloat16).save_pretrained(where)
+    return str(where)
+
+
+def updating(model: LanguageModel, rows: int, count: int, sharded: bool, device: torch.device) -> Any:
+    """An update of so many micro-batches of so many rows, without its optimizer step."""
+    number = rows * count
+    mask = (torch.arange(LENGTH, device=device) >= PROMPT).expand(number, -1).contiguous()
+    unknown, flag = torch.full(mask.shape, torch.nan, device=device), torch.zeros(number, dtype=torch.bool).to(device)
+    tokens = torch.randint(1, model.lm.config.vocab_size, mask.shape, device=device)
+    nothing = TokenStats(unknown, unknown, unknown)
+    batch = RolloutBatch(tokens, mask, torch.arange(number, device=device), flag.float(), flag, flag, unknown)
+    algorithm = Algorithm(
+        Constant(0.0, 0.0), Grpo(divide_by_std=True), {}, TokenRatio(), Fixed(0.2, 0.2, 10.0), {}, TokenMean(), "step"
+    )
+    update = Update(model, algorithm, 1.0, sharded, True, torch.Tensor.backward)
+    micros = micro_batches(mask, rows, None, packed=True)
+
+    def run() -> float:
+        began = time.perf_counter()
+        update(scored(batch, nothing, unknown), torch.randn_like(unknown), nothing, Drive(), micros)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        seconds = time.perf_counter() - began
+        model.zero_grad()
+        return seconds
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=SHAPES, default="0.5b")
+    parser.add_argument("--micros", type=int, default=8)
+    parser.add_argument("--checkpointing", default="selective")
+    parser.add_argument("--sharded-gradients", action="store_true")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+    cuda, mesh = torch.cuda.is_available(), None
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
+    if ranks > 1:
+        dist.init_process_group("nccl" if cuda else "gloo")
+        mesh = init_device_mesh(device.type, (ranks,))
+    with tempfile.TemporaryDirectory() as where:
+        path = [folder(args.model, Path(where)) if rank == 0 else ""]
+        if ranks > 1:
+            dist.broadcast_object_list(path)
+        model = LanguageModel(ModelSettings(path[0], "bfloat16", 4096, True, args.checkpointing, True), mesh).to(device)
+        if ranks > 1:
+            dist.barrier()
+    run = updating(model, 7, args.micros, args.sharded_gradients, device)
+    found: dict[str, Any] = {"model": args.model, "ranks": ranks, "first_s": run(), "torch": torch.__version__}
+    times = torch._dynamo.utils.compilation_time_metrics
+    found["compiling_s"] = {
+        name: round(sum(spent), 2) for name, spent in sorted(times.items(), key=lambda item: -sum(item[1]))[:24]
+    }
+    found["full_ms"] = 1000 * min(run() for _ in range(3)) / args.micros
+    alone = updating(model, 1, args.micros, args.sharded_gradients, device)
+    alone()
+    found["host_ms"] = 1000 * min(alone() for _ in range(3)) / args.micros
+    with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]) as seen:
+        seconds = run()
+    kernels = sorted(
+        (one for one in seen.key_averages() if str(one.device_type).endswith("CUDA")),
+        key=lambda one: -one.self_device_time_total,
+    )
+    found["busy"] = sum(one.self_device_time_total for one in kernels) / 1e6 / seconds
+    if rank == 0:
+        for one in kernels[:40]:
+            share = one.self_device_time_total / 1000 / args.micros
+            print(f"{share:9.3f} ms  {one.count / args.micros:7.1f} times  {one.key[:90]}")
+        print(json.dumps(found))
+        if args.out:
+            args.out.write_text(json.dumps(found) + "\n")
+    if ranks > 1:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
