@@ -95,6 +95,23 @@ def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_m
     assert found["values"] < 1e-5 and found["gradient"] < 1e-5
 
 
+WORKERS = """
+from isentropic.policy.layers import make_kernels_at_once
+from torch._inductor.async_compile import AsyncCompile
+
+make_kernels_at_once(2)
+print(AsyncCompile._ready_future.result(timeout=120))
+"""
+
+
+def test_processes_that_make_kernels_start_before_the_first_forward():
+    variables = os.environ | {"PYTHONPATH": str(SOURCE), "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # as vLLM leaves it
+    result = subprocess.run(
+        [sys.executable, "-c", WORKERS], env=variables, capture_output=True, text=True, timeout=300
+    )  # fmt: skip
+    assert result.stdout.split() == ["ready"], result.stderr
+
+
 def test_compiled_and_checkpointed_weights_keep_their_names(tiny_model):
     plain, arranged = (
         LanguageModel(ModelSettings(tiny_model, "float32", 64, True, *how)).state_dict()

@@ -46,10 +46,15 @@ def arrange(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> 
 
 
 def make_kernels_at_once(number: int) -> None:
-    """vLLM leaves its whole process one thread to compile with, as its own workers may not start others."""
+    """vLLM leaves its whole process one thread to compile with, as its own workers may not start others.
+
+    They are started now: those that a first forward found missing it would have to do without.
+    """
     from torch._inductor import config
+    from torch._inductor.async_compile import AsyncCompile
 
     config.compile_threads = max(config.compile_threads or 1, min(number, 32))  # 32 are torch's own limit
+    AsyncCompile.use_process_pool()
 
 
 def fused(forward: Callable[..., Any]) -> Callable[..., Any]:
