@@ -67,7 +67,8 @@ def updating(model: LanguageModel, rows: int, count: int, sharded: bool, device:
 
     def run() -> float:
         began = time.perf_counter()
-        update(scored(batch, nothing, unknown), torch.randn_like(unknown), nothing, Drive(), micros)
+        with model.gathering(once=not sharded):
+            update(scored(batch, nothing, unknown), torch.randn_like(unknown), nothing, Drive(), micros)
         if device.type == "cuda":
             torch.cuda.synchronize()
         seconds = time.perf_counter() - began
@@ -82,7 +83,7 @@ def main() -> None:
     parser.add_argument("--model", choices=SHAPES, default="0.5b")
     parser.add_argument("--micros", type=int, default=8)
     parser.add_argument("--checkpointing", default="selective")
-    parser.add_argument("--sharded-gradients", action="store_true")
+    parser.add_argument("--sharded", action="store_true", help="gradients and weights after each micro-batch")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
@@ -100,14 +101,14 @@ def main() -> None:
         model = LanguageModel(ModelSettings(path[0], "bfloat16", 4096, True, args.checkpointing, True), mesh).to(device)
         if ranks > 1:
             dist.barrier()
-    run = updating(model, 7, args.micros, args.sharded_gradients, device)
+    run = updating(model, 7, args.micros, args.sharded, device)
     found: dict[str, Any] = {"model": args.model, "ranks": ranks, "first_s": run(), "torch": torch.__version__}
     times = torch._dynamo.utils.compilation_time_metrics
     found["compiling_s"] = {
         name: round(sum(spent), 2) for name, spent in sorted(times.items(), key=lambda item: -sum(item[1]))[:24]
     }
     found["full_ms"] = 1000 * min(run() for _ in range(3)) / args.micros
-    alone = updating(model, 1, args.micros, args.sharded_gradients, device)
+    alone = updating(model, 1, args.micros, args.sharded, device)
     alone()
     found["host_ms"] = 1000 * min(alone() for _ in range(3)) / args.micros
     with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]) as seen:
