@@ -56,6 +56,15 @@ def test_weights_that_stay_gathered_are_gathered_once_for_all_micro_batches(smal
         assert gathers == pytest.approx(3 * each - 1, rel=1e-6)
 
 
+def test_a_narrow_model_comes_to_less_of_a_card(small):
+    parts = [[10, 10]]
+    as_wide, narrow = (
+        forward(small.model, small.work(size=4), small.card(bandwidth=1e30, narrow=width), parts) for width in (10, 40)
+    )
+    assert narrow == pytest.approx(2 * as_wide), "a quarter of that width, so half of the rates"
+    assert small.card(narrow=10).reach(100) == 1.0
+
+
 def test_weights_are_sent_and_put_to_sleep(small):
     n, card = small.model.parameters, small.card(tensor=1.0)
     assert sync(small.model, small.work(), card) == small.model.tensors + 2 * n / 1e9

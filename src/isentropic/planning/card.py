@@ -21,6 +21,7 @@ class Card:
     workspace: float  # GiB of an engine beside its share: CUDA graphs, logits
     product_share: float  # of flops, in products of many rows
     decode_share: float  # of flops, in products of an engine's step
+    narrow: int  # hidden size below which products and attention come to less of these shares
     attention_share: float  # of flops, in attention over packed rows
     bandwidth_share: float
     passes: float  # how often what a layer keeps goes through memory in a forward pass
@@ -38,3 +39,8 @@ class Card:
     wake: float  # and come back
     verify: float  # seconds of an answer's verification
     start: float  # seconds until the first rollout begins
+
+    def reach(self, hidden: int) -> float:
+        """What a model of this hidden size comes to of the shares of a wide one: its products fill fewer of the card's
+        processors, its heads are narrower."""
+        return min(1.0, (hidden / self.narrow) ** 0.5)

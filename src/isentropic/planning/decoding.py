@@ -34,7 +34,7 @@ def rollout(
     engine = work.engine
     if engine is None or not answers:
         return 0.0
-    peak = (card.flops if engine.size < FP32 else card.flops_fp32) * engine.ranks
+    peak = (card.flops if engine.size < FP32 else card.flops_fp32) * engine.ranks * card.reach(model.hidden)
     rate = card.bandwidth * card.bandwidth_share * engine.ranks
     at_once = concurrency(model, work, cache, answers, longest)
     ranks = askers(work, engine)
@@ -45,7 +45,7 @@ def rollout(
     weights = steps * engine.size * model.parameters / rate
     products = 2.0 * model.parameters * tokens / (peak * card.decode_share)
     prefill = 2.0 * model.parameters * prompts * work.lengths.prompt / (peak * card.product_share)
-    keys = remembered * model.cache(engine.size) / rate
+    keys = remembered * model.cache(engine.size) / (rate * card.reach(model.hidden))
     step = card.step + (model.layers * card.launch if engine.eager else 0.0)
     own = steps * step + tokens * per_token(engine, card)
     return prefill + max(weights, products) + keys + own + tokens / ranks * card.text

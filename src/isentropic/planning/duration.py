@@ -101,7 +101,7 @@ def body(
     model: Architecture, work: Workload, card: Card, part: list[int], products: float, attention: float, between: float
 ) -> float:
     """Layers, each of whose kinds of work is done so many times as in a forward pass."""
-    tokens, peak = work.tokens(part), peak_of(work, card)
+    tokens, peak = work.tokens(part), peak_of(work, card) * card.reach(model.hidden)
     squares = sum(map(model.attention, part)) if work.packed else len(part) * model.attention(part[0])
     busy = products * 2.0 * model.layers * model.products * tokens / (peak * card.product_share)
     busy += attention * squares / (peak * card.attention_share)
@@ -114,7 +114,8 @@ def body(
 
 def head(model: Architecture, work: Workload, card: Card, part: list[int], products: float, moved: float) -> float:
     answers = work.answered(part)
-    flops = products * 2.0 * model.head * answers / (peak_of(work, card) * card.product_share)
+    peak = peak_of(work, card) * card.reach(model.hidden)
+    flops = products * 2.0 * model.head * answers / (peak * card.product_share)
     return flops + moved * model.vocabulary * answers / (card.bandwidth * card.bandwidth_share)
 
 
