@@ -35,7 +35,7 @@ from isentropic.build import BadInput
 from isentropic.compose import ROOT, check_jobs, loader_of
 from isentropic.launching.inside import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.launching.names import name_sweep, quoted
-from isentropic.launching.orphans import end_with_first
+from isentropic.launching.orphans import end_with_first, ending_in_time
 from isentropic.launching.table import conclude
 from isentropic.sources import sources, tree
 from isentropic.status import FILE, recorded
@@ -53,7 +53,7 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
             quiet()  # once more, since Hydra set up logging anew
             folder = Path(HydraConfig.get().runtime.output_dir)
             with one_sentence(folder):
-                with a_process_of_its_own(folder):
+                with a_process_of_its_own(folder), ending_in_time():
                     if rank() == 0:
                         _record(cfg, folder, configs)
                         with _on_sigterm(), recorded(folder, task_overrides()) as status:

@@ -1,12 +1,40 @@
-"""Ranks that Lightning starts, and does not end where the first of them fails."""
+"""Ranks that would outlive their run, each with its GPU full, since they wait in a collective for others."""
 
 import os
+import signal
+import sys
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 
 GRACE = 10.0  # seconds in which a rank may still end by itself, as all do at the end of a run
+PATIENCE = 300.0  # the same for one that fails, and may have something to upload
+
+
+@contextmanager
+def ending_in_time() -> Generator[None]:
+    """One of several ranks that fails ends, even if a collective that the others never join holds up its exit.
+
+    Not where the process goes on with other jobs.
+    """
+    try:
+        yield
+    except BaseException:
+        if HydraConfig.get().mode == RunMode.RUN:
+            end_within(PATIENCE)
+        raise
+
+
+def end_within(seconds: float) -> None:
+    """The system ends this process after that time, whatever it waits for, unless it has no other ranks."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed and distributed.is_initialized() and distributed.get_world_size() > 1:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def end_with_first() -> None:
