@@ -44,7 +44,9 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
     if work.readings or work.rereads:
         peaks["reading the rollout"] = held | resident | reading(model, work, work.parts(work.rows, learns=False))
     if work.engine:
-        whole = max(2 * BUCKET, work.engine.size * model.head) if work.shards > 1 else work.engine.size * model.head
+        whole = work.engine.size * model.head
+        if work.shards > 1:  # and a rank's own part, cast, and once more as it is sent
+            whole = max(2 * BUCKET, whole) * (1 + 2 / work.shards)
         own = {"engine weights": weights} if here else {}
         peaks["weight sync"] = held | own | {"weights on their way": whole}
         engine = {"engine weights": weights, "engine keys and values": cache}
