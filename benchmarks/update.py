@@ -3,9 +3,10 @@
     python benchmarks/update.py --model 0.5b --out benchmarks/results/update.json
     torchrun --nproc-per-node 2 benchmarks/update.py --model 1.5b
 
-Rows of 1,152 tokens, random weights of Qwen2.5's shapes. `full_ms` is of micro-batches of 7 rows; `host_ms` of 1 row,
-which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is the GPU's share of
-the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest kernels.
+Rows of 1,152 tokens, random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of 7 rows;
+`host_ms` of 1 row, which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is
+the GPU's share of the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest
+kernels.
 """
 
 import argparse
@@ -18,9 +19,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from omegaconf import OmegaConf
 from torch.distributed.device_mesh import init_device_mesh
 from torch.profiler import ProfilerActivity, profile
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from isentropic.algorithm.advantage.grpo import Grpo
 from isentropic.algorithm.aggregation.token_mean import TokenMean
@@ -28,27 +29,22 @@ from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
+from isentropic.benchmarking.model import sizes, write
 from isentropic.policy.batches import micro_batches
 from isentropic.policy.model import LanguageModel, ModelSettings
 from isentropic.policy.update import Update, scored
 from isentropic.types import Drive, RolloutBatch, TokenStats
 
-SHAPES = {  # layers, hidden, inner, heads, key heads, vocabulary
-    "tiny": (2, 64, 128, 4, 2, 64),
-    "0.5b": (24, 896, 4864, 14, 2, 151_936),
-    "1.5b": (28, 1536, 8960, 12, 2, 151_936),
-}
+ROOT = Path(__file__).parents[1]
 LENGTH, PROMPT = 1152, 128
 
 
-def folder(shape: str, where: Path) -> str:
-    layers, hidden, inner, heads, keys, vocabulary = SHAPES[shape]
-    config = Qwen2Config(
-        num_hidden_layers=layers, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads,
-        num_key_value_heads=keys, vocab_size=vocabulary, tie_word_embeddings=True,
-    )  # fmt: skip
-    Qwen2ForCausalLM(config).to(torch.bfloat16).save_pretrained(where)
-    return str(where)
+def written(name: str) -> Path:
+    """The folder of isentropic.benchmark's model of that name, made where there is none yet."""
+    known: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "configs/benchmark.yaml").benchmark.models)
+    folder = Path(tempfile.gettempdir()) / "isentropic" / name
+    write(folder, sizes(name, known, str(ROOT / "src/isentropic/assets/architectures.yaml")))
+    return folder
 
 
 def updating(model: LanguageModel, rows: int, count: int, sharded: bool, device: torch.device) -> Any:
@@ -80,7 +76,7 @@ def updating(model: LanguageModel, rows: int, count: int, sharded: bool, device:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=SHAPES, default="0.5b")
+    parser.add_argument("--model", default="0.5b", help="as benchmark.model: 0.5b, 1.5b, 7b, tiny, Qwen/Qwen3-8B-Base")
     parser.add_argument("--micros", type=int, default=8)
     parser.add_argument("--checkpointing", default="selective")
     parser.add_argument("--sharded", action="store_true", help="gradients and weights after each micro-batch")
@@ -94,13 +90,8 @@ def main() -> None:
     if ranks > 1:
         dist.init_process_group("nccl" if cuda else "gloo")
         mesh = init_device_mesh(device.type, (ranks,))
-    with tempfile.TemporaryDirectory() as where:
-        path = [folder(args.model, Path(where)) if rank == 0 else ""]
-        if ranks > 1:
-            dist.broadcast_object_list(path)
-        model = LanguageModel(ModelSettings(path[0], "bfloat16", 4096, True, args.checkpointing, True), mesh).to(device)
-        if ranks > 1:
-            dist.barrier()
+    settings = ModelSettings(str(written(args.model)), "bfloat16", 4096, True, args.checkpointing, True)
+    model = LanguageModel(settings, mesh).to(device)
     run = updating(model, 7, args.micros, args.sharded, device)
     found: dict[str, Any] = {"model": args.model, "ranks": ranks, "first_s": run(), "torch": torch.__version__}
     times = torch._dynamo.utils.compilation_time_metrics

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
 
@@ -138,6 +139,38 @@ def test_ranks_other_than_the_first_write_no_config(project: Path):
     result = run(project, LOCAL_RANK="1")
     assert result.returncode == 0, result.stderr
     assert not (project / "runs/one/config.yaml").exists()
+
+
+FAILING = """
+import atexit, os, signal
+from pathlib import Path
+from isentropic.entry import main
+
+@main("train", Path(__file__).parent / "configs")
+def train(cfg):
+    import torch.distributed as dist
+
+    ranks = int(os.environ["WORLD_SIZE"])
+    meeting = f"file://{Path(__file__).parent}/meeting"
+    dist.init_process_group("gloo", init_method=meeting, rank=int(os.environ["RANK"]), world_size=ranks)
+    atexit.register(lambda: print("seconds left", signal.getitimer(signal.ITIMER_REAL)[0]))
+    raise RuntimeError("lost")
+
+if __name__ == "__main__":
+    train()
+"""
+
+
+@pytest.mark.parametrize("ranks, arguments", [(2, []), (1, []), (2, ["-m", "seed=1"])])
+def test_ranks_that_fail_together_have_five_minutes_to_end(project: Path, ranks: int, arguments: list[str]):
+    (project / "train.py").write_text(FAILING.strip())
+    with ThreadPoolExecutor(ranks) as threads:
+        each = [{"RANK": str(rank), "WORLD_SIZE": str(ranks)} for rank in range(ranks)]
+        found = list(threads.map(lambda variables: run(project, *arguments, **variables), each))
+    for one in found:
+        assert one.returncode == 1 and "lost" in one.stderr
+        left = float(one.stdout.split("seconds left")[1].split()[0])
+        assert (270 < left <= 300) if ranks > 1 and not arguments else left == 0
 
 
 def test_the_environment_file_gives_what_the_shell_does_not(project: Path, monkeypatch: pytest.MonkeyPatch):
