@@ -11,6 +11,7 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from isentropic.policy import head_kernels
+from isentropic.policy import head_gradient, head_summary
 from isentropic.policy.logprobs import row_stats
 
 GIB = 2**30
@@ -160,32 +161,28 @@ def tune(rows: int, vocabulary: int, repeats: int) -> list[dict[str, Any]]:
     """Both kernels on whole logits, by the columns and the warps of a program."""
     logits = torch.randn(rows, vocabulary, device="cuda", dtype=torch.bfloat16)
     targets, pull = torch.zeros(rows, device="cuda", dtype=torch.long), torch.randn(rows, device="cuda")
-    running = head_kernels.begin(targets)
+    room = head_summary.begin(targets)
+
+    def read_into(part: Tensor, first: int, entropy: bool = True, sensitivity: bool = True) -> None:
+        head_summary.summarize(part, first, targets, *room, 1.0, entropy, sensitivity, begins=True, ends=True)
 
     def read(entropy: bool, sensitivity: bool) -> float:
-        return median_ms(
-            lambda: head_kernels.summarize(logits, 0, targets, running, 1.0, entropy, sensitivity), repeats
-        )
+        return median_ms(lambda: read_into(logits, 0, entropy, sensitivity), repeats)
 
     def write(entropy_pull: Tensor | None) -> float:
-        values = (targets, running[1], running[1], pull, entropy_pull, 1.0)
-        return median_ms(lambda: head_kernels.differentiate(logits, 0, *values), repeats)
+        values = (targets, pull, pull, pull, entropy_pull, 1.0)
+        return median_ms(lambda: head_gradient.differentiate(logits, 0, *values), repeats)
 
-    found = [
-        products(
-            logits,
-            read_into=lambda part, first: head_kernels.summarize(part, first, targets, running, 1.0, True, True),
-            repeats=repeats,
-        )
-    ]
+    found = [products(logits, read_into, repeats)]
     print(json.dumps(found[0]), flush=True)
-    for head_kernels.BLOCK in (1024, 2048, 4096, 8192, 16384):
-        for head_kernels.WARPS in (4, 8, 16):
-            times = {"read": read(False, False), "read_entropy": read(True, False), "read_value": read(True, True)}
-            times |= {"write": write(None), "write_entropy": write(pull)}
-            row = {"case": "tune", "block": head_kernels.BLOCK, "warps": head_kernels.WARPS}
-            found.append(row | {f"{name}_ms": round(ms, 3) for name, ms in times.items()})
-            print(json.dumps(found[-1]), flush=True)
+    for block, warps in product((1024, 2048, 4096, 8192), (2, 4, 8)):
+        head_summary.BLOCK = head_gradient.BLOCK = block
+        head_summary.WARPS = head_gradient.WARPS = warps
+        times = {"read": read(False, False), "read_entropy": read(True, False), "read_value": read(True, True)}
+        times |= {"write": write(None), "write_entropy": write(pull)}
+        row = {"case": "tune", "block": block, "warps": warps}
+        found.append(row | {f"{name}_ms": round(ms, 3) for name, ms in times.items()})
+        print(json.dumps(found[-1]), flush=True)
     return found
 
 
@@ -229,7 +226,7 @@ def main() -> None:
     cli.add_argument("--rows", type=int, default=8192)
     cli.add_argument("--hidden", type=int, default=1536)
     cli.add_argument("--vocabulary", type=int, default=151936)
-    cli.add_argument("--chunks", type=int, nargs="+", default=[256, 1024, 2048, 4096, 5184, 8192])
+    cli.add_argument("--chunks", type=int, nargs="+", default=[256, 1024, 2048, 4096, 5264, 8192])
     cli.add_argument("--repeats", type=int, default=7)
     cli.add_argument("--exact", type=int, default=256, help="rows that are compared with fp64")
     cli.add_argument("--tune", action="store_true", help="time the kernels by the size of their programs, only")

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import isentropic
 from isentropic.policy.logprobs import entropy, row_stats, sensitivity
 
 TRITON = Path(sys.prefix) / "peers" / "triton"  # requirements/install.py
@@ -38,6 +39,45 @@ def test_the_kernels_agree_with_the_formulas_when_interpreted(tmp_path):
     )
     assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
     assert " passed" in run.stdout
+
+
+COMPILE = """
+import itertools
+from triton import compile
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from isentropic.policy.head_gradient import differentiate_block
+from isentropic.policy.head_summary import summarize_row
+
+POINTERS = {"logits": "*bf16", "targets": "*i64", "stride": "i32", "width": "i32", "first": "i32", "rows": "i32"}
+for kernel, flags, sizes in (
+    (summarize_row, ("ENTROPY", "SENSITIVITY", "BEGINS", "ENDS"), {"LANES": 256, "WIDE": 8}),
+    (differentiate_block, ("ENTROPY",), {"BLOCK": 2048}),
+):
+    names = kernel.arg_names
+    signature = {
+        name: "constexpr" if name.isupper() else "fp32" if name == "scale" else POINTERS.get(name, "*fp32")
+        for name in names
+    }
+    apart = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(names) if signature[name][0] in "*i"}
+    for chosen in itertools.product((False, True), repeat=len(flags)):
+        source = ASTSource(kernel, signature, dict(zip(flags, chosen)) | sizes, apart)
+        made = compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
+        assert "ld.global.v4.b32" in made.asm["ptx"], "logits are read 2 bytes at a time"
+print("compiled")
+"""
+
+
+@pytest.mark.skipif("TRITON_INTERPRET" in os.environ, reason="interpreted, nothing is compiled")
+def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+    if not TRITON.is_dir():
+        pytest.skip(f"the kernels are Triton's, which is not in {TRITON}")
+    (tmp_path / "triton").symlink_to(TRITON)
+    ours = Path(isentropic.__file__).parents[1]
+    paths = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ours}", "TRITON_CACHE_DIR": f"{tmp_path}/cache"}
+    run = subprocess.run([sys.executable, "-c", COMPILE], env=os.environ | paths, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-5000:]
+    assert run.stdout == "compiled\n"
 
 
 def fused(*arguments):
@@ -146,6 +186,16 @@ def test_the_only_possible_token_is_certain(chunk):
     assert all(not gradient.any() for gradient in found[3:])
     logp, _, lean = fused(states, head, torch.full_like(targets, 8), 1.0, chunk, "value")
     assert (logp == float("-inf")).all() and not lean.any()
+
+
+@on_kernels
+@pytest.mark.parametrize("chunk", [FEW, ALL])
+@pytest.mark.parametrize("token", [0, 100, VOCABULARY - 1])
+def test_a_logit_that_is_no_number_is_not_hidden(chunk, token):
+    (states, targets), head = inputs(), linear(bias=True)
+    with torch.no_grad():
+        head.bias[token] = torch.nan
+    assert all(value.isnan().all() for value in fused(states, head, targets, 1.0, chunk, "value"))
 
 
 @on_kernels

@@ -62,7 +62,8 @@ def test_the_head_takes_its_gradients_and_a_chunk_and_no_more(chunk):
 
 
 def test_logits_beyond_32_bits_are_found():
-    from isentropic.policy.head_kernels import begin, conclude, differentiate, summarize
+    from isentropic.policy.head_gradient import differentiate
+    from isentropic.policy.head_summary import begin, summarize
 
     memory = torch.empty(2**31 + 4096, device="cuda", dtype=torch.bfloat16)
     far = memory.as_strided((2, 3000), (2**31, 1))
@@ -71,9 +72,9 @@ def test_logits_beyond_32_bits_are_found():
     targets, pull = torch.tensor([5, 2999], device="cuda"), torch.tensor([1.0, -2.0], device="cuda")
     results = []
     for logits in (far, near):
-        running = begin(targets)
-        summarize(logits, 0, targets, running, 1.0, True, True)
-        logp, entropy, sensitivity, size = conclude(running)
+        running, found = begin(targets)
+        summarize(logits, 0, targets, running, found, 1.0, True, True, begins=True, ends=True)
+        logp, entropy, sensitivity, size = found
         differentiate(logits, 0, targets, size, entropy, pull, pull, 1.0)
         results.append((logp, entropy, sensitivity, logits))
     for ours, theirs in zip(*results, strict=True):

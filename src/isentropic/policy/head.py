@@ -16,7 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from isentropic.policy.head_kernels import begin, conclude, differentiate, summarize
+from isentropic.policy.head_gradient import differentiate
+from isentropic.policy.head_summary import begin, summarize
 from isentropic.policy.logprobs import Entropy, Values
 
 ALIGNED = 64  # tokens to which a span is rounded
@@ -104,18 +105,18 @@ class FusedStats(torch.autograd.Function):
         keep: bool,
     ) -> tuple[Values, Values, Values]:
         ctx.dtype, ctx.temperature, ctx.wanted = states.dtype, temperature, wanted
-        states, running = states.detach().to(dtype), begin(targets)
+        states = states.detach().to(dtype)
         ctx.memory = _, spans = lay_out(max(len(states), 1), weight, dtype, chunk, keep and ctx.needs_input_grad[1])
+        running, found = begin(targets)
         for span in reversed(spans) if len(states) else ():
             fill(span, states, weight, bias)
-            summarize(span.logits, span.first, targets, running, temperature, wanted != "none", wanted == "value")
-        logp, entropy, sensitivity, size = conclude(running)
+            ends = span is spans[-1], span is spans[0]
+            asked = wanted != "none", wanted == "value"
+            summarize(span.logits, span.first, targets, running, found, temperature, *asked, *ends)
+        logp, entropy, sensitivity, size = found
         ctx.save_for_backward(states, weight, bias, targets, size, entropy)
-        unknown = torch.full_like(logp, torch.nan)
-        shown = unknown if wanted == "none" else entropy.clone()
-        sensitivity = sensitivity if wanted == "value" else unknown.clone()
-        ctx.mark_non_differentiable(*([sensitivity] if wanted == "gradient" else [shown, sensitivity]))
-        return logp, shown, sensitivity
+        ctx.mark_non_differentiable(*([sensitivity] if wanted == "gradient" else [entropy, sensitivity]))
+        return logp, entropy, sensitivity
 
     @staticmethod
     @once_differentiable
@@ -131,7 +132,8 @@ class FusedStats(torch.autograd.Function):
         bias_gradient = torch.zeros(len(weight), device=states.device) if learns_bias else None
         if weight_gradient is not None and not len(states):
             weight_gradient.zero_()
-        for span in spans if len(states) else ():
+        while spans and len(states):
+            span = spans.pop(0)
             tokens, d = slice(span.first, span.last), span.logits
             if not span.kept:
                 fill(span, states, weight, bias)
@@ -152,6 +154,7 @@ class FusedStats(torch.autograd.Function):
                 gradient = product(d, weight[tokens].to(d.dtype), out, add=gradient is not None)
             if bias_gradient is not None:
                 bias_gradient[tokens] = d.sum(0, dtype=torch.float32)
+            del span, d  # so that none of the logits is left beside what is made of the sums
         gradient = gradient.to(ctx.dtype) if learns_states and gradient is not None else None
         bias_gradient = None if bias_gradient is None else bias_gradient.to(bias.dtype)
         return gradient, weight_gradient, bias_gradient, *[None] * 6
