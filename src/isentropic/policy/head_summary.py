@@ -89,29 +89,10 @@ def level_of(top):
 
 @triton.jit
 @no_type_check
-def summarize_row(
-    logits,
-    stride,
-    width,
-    first,
-    targets,
-    running,
-    rows,
-    logp,
-    entropy,
-    sensitivity,
-    size,
-    scale,
-    ENTROPY: tl.constexpr,
-    SENSITIVITY: tl.constexpr,
-    BEGINS: tl.constexpr,
-    ENDS: tl.constexpr,
-    LANES: tl.constexpr,
-    WIDE: tl.constexpr,
+def lanes_of(
+    line, width, octaves, ENTROPY: tl.constexpr, SENSITIVITY: tl.constexpr, LANES: tl.constexpr, WIDE: tl.constexpr
 ):
-    row = tl.program_id(0).to(tl.int64)  # times the stride, it outgrows 32 bits
-    line, known, octaves = logits + row * stride, running + row, scale * PER_OCTAVE
-    # each lane sums for itself, so that no thread waits for another before the end
+    """Top and sums of every lane by itself, so that no thread waits for another before the end of its row."""
     top = tl.full((LANES,), float("-inf"), tl.float32)
     mass, slope = tl.zeros((LANES,), tl.float32), tl.zeros((LANES,), tl.float32)
     squares, square_slope = tl.zeros((LANES,), tl.float32), tl.zeros((LANES,), tl.float32)
@@ -131,43 +112,55 @@ def summarize_row(
                 squares += tl.sum(e * e, 1)
                 square_slope += tl.sum(e * ex, 1)
         top = best
-    best = tl.max(top, 0)
-    if not BEGINS:
-        before = tl.load(known)
-        best = tl.maximum(best, before)
-    level = level_of(best)
-    mass, slope, squares, square_slope = rebased(top, mass, slope, squares, square_slope, level)
-    mass, slope, squares = tl.sum(mass, 0), tl.sum(slope, 0), tl.sum(squares, 0)
-    square_slope = tl.sum(square_slope, 0)
+    return top, mass, slope, squares, square_slope
+
+
+@triton.jit
+@no_type_check
+def conclude(top, mass, slope, squares, square_slope, chosen):
+    """Log-prob of the target, entropy, its sensitivity, and the log of the sum of exp."""
+    extent = tl.log2(mass)
+    logp, entropy = (chosen - top - extent) * OCTAVE, (extent - slope / mass) * OCTAVE
+    own = tl.where(logp > IMPOSSIBLE, tl.exp(logp) * (logp + entropy), 0.0)
+    everywhere = (square_slope - squares * slope / mass) / mass / mass * OCTAVE
+    return logp, entropy, own - everywhere, (top + extent) * OCTAVE
+
+
+@triton.jit
+@no_type_check
+def summarize_row(
+    logits, stride, width, first, targets, running, rows, logp, entropy, sensitivity, size, scale,
+    ENTROPY: tl.constexpr, SENSITIVITY: tl.constexpr, BEGINS: tl.constexpr, ENDS: tl.constexpr,
+    LANES: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)  # times the stride, it outgrows 32 bits
+    line, known, octaves = logits + row * stride, running + row, scale * PER_OCTAVE
+    tops, m, s, q, r = lanes_of(line, width, octaves, ENTROPY, SENSITIVITY, LANES, WIDE)
     target = tl.load(targets + row) - first
     here = (target >= 0) & (target < width)
     chosen = tl.load(line + target, mask=here, other=IMPOSSIBLE).to(tl.float32) * octaves
+    top = tl.max(tops, 0)
     if not BEGINS:
-        more, more_slope, more_squares, more_square_slope = rebased(
-            before,
-            tl.load(known + rows),
-            tl.load(known + 2 * rows),
-            tl.load(known + 3 * rows),
-            tl.load(known + 4 * rows),
-            level,
-        )
-        mass, slope = mass + more, slope + more_slope
-        squares, square_slope = squares + more_squares, square_slope + more_square_slope
+        before = tl.load(known)
+        top = tl.maximum(top, before)
         chosen = tl.where(here, chosen, tl.load(known + 5 * rows))
+    m, s, q, r = rebased(tops, m, s, q, r, level_of(top))
+    m, s, q, r = tl.sum(m, 0), tl.sum(s, 0), tl.sum(q, 0), tl.sum(r, 0)
+    if not BEGINS:
+        m0, s0 = tl.load(known + rows), tl.load(known + 2 * rows)
+        q0, r0 = tl.load(known + 3 * rows), tl.load(known + 4 * rows)
+        m0, s0, q0, r0 = rebased(before, m0, s0, q0, r0, level_of(top))
+        m, s, q, r = m + m0, s + s0, q + q0, r + r0
     if ENDS:
-        extent = tl.log2(mass)
-        log_p = (chosen - best - extent) * OCTAVE
-        uncertainty = (extent - slope / mass) * OCTAVE
-        tl.store(logp + row, log_p)
-        tl.store(size + row, (best + extent) * OCTAVE)
-        own = tl.where(log_p > IMPOSSIBLE, tl.exp(log_p) * (log_p + uncertainty), 0.0)
-        everywhere = (square_slope - squares * slope / mass) / mass / mass * OCTAVE
+        chosen, uncertainty, lean, extent = conclude(top, m, s, q, r, chosen)
+        tl.store(logp + row, chosen)
         tl.store(entropy + row, uncertainty if ENTROPY else UNKNOWN)
-        tl.store(sensitivity + row, own - everywhere if SENSITIVITY else UNKNOWN)
+        tl.store(sensitivity + row, lean if SENSITIVITY else UNKNOWN)
+        tl.store(size + row, extent)
     else:
-        tl.store(known, best)
-        tl.store(known + rows, mass)
-        tl.store(known + 2 * rows, slope)
-        tl.store(known + 3 * rows, squares)
-        tl.store(known + 4 * rows, square_slope)
+        tl.store(known, top)
+        tl.store(known + rows, m)
+        tl.store(known + 2 * rows, s)
+        tl.store(known + 3 * rows, q)
+        tl.store(known + 4 * rows, r)
         tl.store(known + 5 * rows, chosen)
