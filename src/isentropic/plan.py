@@ -84,7 +84,7 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
 
     Raises BadInput for sizes that do not divide and models that are not known.
     """
-    from isentropic.planning.advice import advice
+    from isentropic.planning.advice import advice, quicker
     from isentropic.planning.architecture import architecture
     from isentropic.planning.duration import duration
     from isentropic.planning.memory import memory
@@ -99,7 +99,8 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
         work = workload({part: plain(cfg, part) for part in READ}, algorithm, lengths)
         held = memory(model, work, card)
         took = duration(model, work, card, held.cache)
-        return Plan(name, model, work, card, held, took, advice(model, work, card, held))
+        found = (model, work, card, held)
+        return Plan(name, *found, took, advice(*found), quicker(*found))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from isentropic.planning.advice import advice, fitting_share
+from isentropic.planning.advice import advice, fitting_share, quicker
 from isentropic.planning.memory import GIB, memory
 
 
@@ -84,3 +84,28 @@ def test_a_host_with_too_little_memory_is_named(small):
 def test_a_model_too_big_for_a_card_is_to_be_divided(small):
     (first, *_) = said(small, small.card(memory=2.0001))
     assert "divide the model over several GPUs with trainer=fsdp" in first
+
+
+def test_weights_and_gradients_stay_whole_where_that_is_quicker_and_fits(small):
+    """Several micro-batches, wires that are slow, and a card with room for 6 bytes more of each parameter."""
+    shared = {"shards": 4, "ranks": 4, "rows": 16, "micro_batch": 1, "updates": 1, "sharded_gradients": True}
+    work, slow = small.work(**shared), small.card(links=1e5)
+    found = quicker(small.model, work, slow, memory(small.model, work, slow))
+    assert len(found) == 1 and "sharded_weights=false and policy.optimization.sharded_gradients=false" in found[0]
+    assert "for 0 GiB more" in found[0]
+    whole = replace(work, sharded_weights=False, sharded_gradients=False)
+    least = memory(small.model, work, slow)
+    barely = replace(slow, memory=2.0 + least.peak("update") / GIB)
+    (found,) = quicker(small.model, work, barely, least)
+    assert "sharded_gradients" not in found, "whole, they do not fit; whole weights are the two layers there are anyway"
+    for other in (replace(slow, links=1e30), replace(slow, flops=1.0)):
+        assert quicker(small.model, work, other, least) == [], "the wires take next to nothing"
+    assert quicker(small.model, whole, slow, memory(small.model, whole, slow)) == []
+    alone = small.work(shards=1)
+    assert quicker(small.model, alone, slow, memory(small.model, alone, slow)) == []
+
+
+def test_ranks_that_share_a_model_leave_room_for_collectives(small):
+    card = small.card(collectives=0.5)
+    rooms = [memory(small.model, small.work(shards=shards, ranks=shards), card).room for shards in (1, 2)]
+    assert rooms == [8 * GIB, 7.5 * GIB]

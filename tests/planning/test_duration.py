@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from isentropic.planning.activations import layer
-from isentropic.planning.duration import READING, backward, duration, forward, sync, wire
+from isentropic.planning.duration import READING, backward, beside, duration, forward, sync, wire
 from isentropic.planning.lengths import Lengths
 from isentropic.planning.memory import GIB
 from isentropic.planning.workload import Adapter
@@ -43,6 +43,14 @@ def test_a_collective_takes_links_in_a_node_and_the_network_beyond(small):
     assert wire(small.work(), card, 1e9) == 0
     assert wire(small.work(shards=2), card, 1e9) == 0.5
     assert wire(small.work(shards=16), card, 1e9) == pytest.approx(1e9 * 15 / 16 / 1e8)
+
+
+def test_a_collective_takes_from_products_what_links_would_and_a_slower_network_is_waited_for(small):
+    work, card = small.work(shards=16), small.card()
+    assert beside(work, card, 1.0, 0.0) == 1.0
+    assert beside(work, small.card(gpus=16), 1.0, 1e9) == pytest.approx(1 + 15 / 16)
+    assert beside(work, card, 1.0, 1e6) == pytest.approx(1 + 15 / 16 / 1000), "of which the network's .009 are hidden"
+    assert beside(work, card, 1.0, 1e9) == pytest.approx(1e9 * 15 / 16 / 1e8)
 
 
 def test_weights_that_stay_gathered_are_gathered_once_for_all_micro_batches(small):

@@ -16,7 +16,8 @@ class Card:
     network: float  # bytes to other nodes, in a collective
     host: float  # GiB of the node's memory, per GPU
     gpus: int  # of a node
-    context: float  # GiB beside tensors: CUDA, its libraries, buffers of NCCL
+    context: float  # GiB beside tensors: CUDA and its libraries
+    collectives: float  # and NCCL's buffers, where ranks share the model
     spare: float  # GiB lost between tensors
     workspace: float  # GiB of an engine beside its share: CUDA graphs, logits
     product_share: float  # of flops, in products of many rows
@@ -39,6 +40,10 @@ class Card:
     wake: float  # and come back
     verify: float  # seconds of an answer's verification
     start: float  # seconds until the first rollout begins
+
+    def beside(self, shards: int) -> float:
+        """GiB beside tensors."""
+        return self.context + (self.collectives if shards > 1 else 0.0)
 
     def reach(self, hidden: int) -> float:
         """What a model of this hidden size comes to of the shares of a wide one: its products fill fewer of the card's

@@ -72,7 +72,7 @@ def forward(model: Architecture, work: Workload, card: Card, parts: list[list[in
     seconds = 0.0 if work.shards > 1 else copies(model, work, card)
     for index, part in enumerate(parts):
         busy = body(model, work, card, part, 1, 1, 1) + head(model, work, card, part, 1, READING)
-        seconds += max(busy, gather(model, work, card) if work.sharded_weights or index == 0 else 0.0)
+        seconds += beside(work, card, busy, gathered(model, work) if work.sharded_weights or index == 0 else 0.0)
     return seconds
 
 
@@ -87,13 +87,12 @@ def backward(model: Architecture, work: Workload, card: Card, parts: list[list[i
         kept = min(1.0, work.chunk / answers + weights * model.hidden / (model.hidden + answers))
         busy = body(model, work, card, part, 2 + weights + again, 3.5 + again, 3 + refreshed)
         busy += head(model, work, card, part, 3 + weights - kept, TRAINING)
-        gathers = 2 if work.sharded_weights else int(index == 0)
-        exchange = gathers * gather(model, work, card)
+        exchange = gathered(model, work) * (2 if work.sharded_weights else int(index == 0))
         if work.shards == 1:  # gradients of the copies are added to those of the weights
             busy += (work.size + 2 * FP32) * own / (card.bandwidth * card.bandwidth_share)
         elif work.sharded_gradients or index == len(parts) - 1:
-            exchange += wire(work, card, FP32 * own)
-        seconds += max(busy, exchange)
+            exchange += FP32 * own
+        seconds += beside(work, card, busy, exchange)
     return seconds
 
 
@@ -129,13 +128,23 @@ def copies(model: Architecture, work: Workload, card: Card) -> float:
     return whole / (card.bandwidth * card.bandwidth_share)
 
 
-def gather(model: Architecture, work: Workload, card: Card) -> float:
-    return wire(work, card, work.size * model.parameters)
+def gathered(model: Architecture, work: Workload) -> float:
+    """Bytes of a collective that makes the weights whole."""
+    return work.size * model.parameters
+
+
+def beside(work: Workload, card: Card, busy: float, whole: float) -> float:
+    """Computing while a collective of so many bytes goes on. It takes from products what the wires of a node would
+    take, as measured; for a slower network they wait."""
+    return max(busy + over(work, whole, card.links), wire(work, card, whole))
 
 
 def wire(work: Workload, card: Card, whole: float) -> float:
     """A collective over the shards of so many bytes; none on a card alone."""
-    rate = card.links if work.shards <= card.gpus else card.network
+    return over(work, whole, card.links if work.shards <= card.gpus else card.network)
+
+
+def over(work: Workload, whole: float, rate: float) -> float:
     return whole * (work.shards - 1) / work.shards / rate
 
 

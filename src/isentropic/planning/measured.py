@@ -19,18 +19,26 @@ class Comparison:
     plan: Plan
     found: Mapping[str, Any]  # by the benchmark
 
+    @property
+    def rollouts(self) -> int:
+        return len(self.found["seconds"]["steps"])
+
     def memory(self) -> Iterator[tuple[str, float, float]]:
-        """GiB of the card, planned and measured."""
-        held, beside = self.plan.memory, self.plan.card.context
-        learning = max(held.peak(moment) for moment in MOMENTS if moment in held.peaks)
-        yield "learning", learning / GIB + beside, self.found["memory"]["update_used"]
-        yield "answering", held.peak("rollout") / GIB + beside, self.found["memory"]["rollout_used"]
+        """GiB of the card, planned and measured, where the optimizer had its state by then."""
+        held, beside = self.plan.memory, self.plan.card.beside(self.plan.work.shards)
+        if self.rollouts > 1 or self.plan.work.updates > 1:
+            learning = max(held.peak(moment) for moment in MOMENTS if moment in held.peaks)
+            yield "learning", learning / GIB + beside, self.found["memory"]["update_used"]
+        if self.rollouts > 1:
+            yield "answering", held.peak("rollout") / GIB + beside, self.found["memory"]["rollout_used"]
 
     def seconds(self) -> Iterator[tuple[str, float, float]]:
+        """Of a first rollout only its answers, as the rest is mostly compiling."""
         took = self.plan.duration
         for phase, (ours, measured) in PHASES.items():
             planned = sum(took.phases.get(name, 0.0) for name in ours) if ours else took.step
-            yield phase, planned, self.found["seconds"]["median"][measured]
+            if self.rollouts > 1 or phase == "rollout":
+                yield phase, planned, self.found["seconds"]["median"][measured]
 
 
 def table(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:
@@ -38,6 +46,7 @@ def table(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:
     yield ("run", "card", "GPUs", "GiB learning", "answering", "rollout, s", "update", "step")
     yield ("---",) * 8
     for one in comparisons:
-        cells = [f"{planned:.0f} / {found:.0f}" for _, planned, found in one.memory()]
-        cells += [f"{planned:.1f} / {found:.1f}" for _, planned, found in one.seconds()]
-        yield one.name, one.plan.card.name, str(one.plan.work.ranks), *cells
+        cells = {name: f"{planned:.0f} / {found:.0f}" for name, planned, found in one.memory()}
+        cells |= {name: f"{planned:.1f} / {found:.1f}" for name, planned, found in one.seconds()}
+        shown = (cells.get(name, "") for name in ("learning", "answering", *PHASES))
+        yield one.name, one.plan.card.name, str(one.plan.work.ranks), *shown

@@ -55,7 +55,7 @@ def memory(model: Architecture, work: Workload, card: Card) -> Memory:
     whole = FP32 * model.parameters
     loads = 0.0 if work.shards > 1 else whole  # where they share the model, ranks read their parts alone
     host = min(card.gpus, work.ranks) * (loads + engines) + 3 * whole  # the first gathers a checkpoint
-    return Memory(peaks, (card.memory - card.context - card.spare) * GIB, cache, host)
+    return Memory(peaks, (card.memory - card.beside(work.shards) - card.spare) * GIB, cache, host)
 
 
 def learnt(model: Architecture, work: Workload) -> int:

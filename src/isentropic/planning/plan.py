@@ -19,6 +19,7 @@ class Plan:
     memory: Memory
     duration: Duration
     advice: list[str]
+    quicker: list[str]
 
     @property
     def hours(self) -> float:
@@ -56,6 +57,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "steps": plan.work.rollouts,
         "gpu_hours": plan.hours,
         "advice": plan.advice,
+        "quicker": plan.quicker,
     }
 
 
@@ -81,6 +83,7 @@ def text(plan: Plan) -> str:
         f"evaluations of {took.evaluation:.0f} s; {plan.hours / work.cards:,.1f} hours, {plan.hours:,.0f} GPU-hours",
         f"host: {plan.memory.host / GIB:.0f} GiB of a node's memory",
         "",
+        *plan.quicker,
         *(plan.advice or ["All of it fits."]),
     ]
     return "\n".join(lines)
