@@ -1,12 +1,13 @@
 """The update of a policy: what compiling costs, what the host does per micro-batch, and what the GPU does meanwhile.
 
     python benchmarks/update.py --model 0.5b --out benchmarks/results/update.json
+    python benchmarks/update.py --model 1.5b --share
     torchrun --nproc-per-node 2 benchmarks/update.py --model 1.5b
 
 Rows of 1,152 tokens, random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of 7 rows;
 `host_ms` of 1 row, which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is
-the GPU's share of the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest
-kernels.
+the GPU's share of the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, the costliest kernels,
+and where the GPU waited for one.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import os
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +55,14 @@ def updating(model: LanguageModel, rows: int, count: int, sharded: bool, device:
     mask = (torch.arange(LENGTH, device=device) >= PROMPT).expand(number, -1).contiguous()
     unknown, flag = torch.full(mask.shape, torch.nan, device=device), torch.zeros(number, dtype=torch.bool).to(device)
     tokens = torch.randint(1, model.lm.config.vocab_size, mask.shape, device=device)
+    tokens[:, :PROMPT] = tokens[torch.arange(number) // rows * rows, :PROMPT]  # of which a micro-batch has one
     nothing = TokenStats(unknown, unknown, unknown)
     batch = RolloutBatch(tokens, mask, torch.arange(number, device=device), flag.float(), flag, flag, unknown)
     algorithm = Algorithm(
         Constant(0.0, 0.0), Grpo(divide_by_std=True), {}, TokenRatio(), Fixed(0.2, 0.2, 10.0), {}, TokenMean(), "step"
     )
     update = Update(model, algorithm, 1.0, sharded, True, torch.Tensor.backward)
-    micros = micro_batches(mask, rows, None, packed=True)
+    micros = micro_batches(mask, rows, None, True, model.prompts(batch))
 
     def run() -> float:
         began = time.perf_counter()
@@ -74,12 +77,26 @@ def updating(model: LanguageModel, rows: int, count: int, sharded: bool, device:
     return run
 
 
+def idle(seen: profile) -> Counter[str]:
+    """Microseconds in which the GPU had nothing to do, by the kernel that it then was given."""
+    found, end = Counter[str](), None
+    for one in sorted(
+        (event for event in seen.events() or () if str(event.device_type).endswith("CUDA")),
+        key=lambda event: event.time_range.start,
+    ):
+        if end is not None and one.time_range.start > end:
+            found[one.name] += int(one.time_range.start - end)
+        end = max(end or 0, one.time_range.end)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="0.5b", help="as benchmark.model: 0.5b, 1.5b, 7b, tiny, Qwen/Qwen3-8B-Base")
     parser.add_argument("--micros", type=int, default=8)
     parser.add_argument("--checkpointing", default="selective")
     parser.add_argument("--sharded", action="store_true", help="gradients and weights after each micro-batch")
+    parser.add_argument("--share", action="store_true", help="a prompt goes through once for a micro-batch")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
@@ -90,7 +107,7 @@ def main() -> None:
     if ranks > 1:
         dist.init_process_group("nccl" if cuda else "gloo")
         mesh = init_device_mesh(device.type, (ranks,))
-    settings = ModelSettings(str(written(args.model)), "bfloat16", 4096, True, args.checkpointing, True)
+    settings = ModelSettings(str(written(args.model)), "bfloat16", 4096, True, args.checkpointing, True, args.share)
     model = LanguageModel(settings, mesh).to(device)
     run = updating(model, 7, args.micros, args.sharded, device)
     found: dict[str, Any] = {"model": args.model, "ranks": ranks, "first_s": run(), "torch": torch.__version__}
@@ -113,6 +130,8 @@ def main() -> None:
         for one in kernels[:40]:
             share = one.self_device_time_total / 1000 / args.micros
             print(f"{share:9.3f} ms  {one.count / args.micros:7.1f} times  {one.key[:90]}")
+        for name, microseconds in idle(seen).most_common(12):
+            print(f"{microseconds / 1000 / args.micros:9.3f} ms  idle before  {name[:90]}")
         print(json.dumps(found))
         if args.out:
             args.out.write_text(json.dumps(found) + "\n")

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isentropic.policy.batches import fewest, lay, micro_batches, shared
+from isentropic.policy.batches import fewest, micro_batches, shared
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=20)
 COUNT, TOKENS = st.one_of(st.none(), st.integers(1, 8)), st.one_of(st.none(), st.integers(1, 100))
@@ -71,14 +71,3 @@ def test_no_line_is_longer_than_another_by_more_than_its_shortest_row(widths, nu
 def test_more_lines_are_to_be_had_where_another_rank_needs_them(lengths, wanted):
     number = fewest([length + 2 for length in lengths], None, 40, wanted)
     assert number >= wanted
-
-
-def test_a_line_names_the_place_that_predicts_each_chosen_token():
-    mask = torch.tensor([[0, 0, 1, 1, 0], [0, 1, 0, 1, 1]], dtype=torch.bool)
-    tokens = torch.arange(10).view(2, 5)
-    line = lay(mask, [4, 5])
-    assert tokens[line.row, line.column].tolist() == [0, 1, 2, 5, 6, 7, 8]
-    assert line.starts.tolist() == [0, 3, 7] and line.longest == 4
-    read = tokens[line.row, line.column]
-    assert tokens[line.chosen].tolist() == [2, 3, 6, 8, 9]
-    assert (read[line.before] + 1).tolist() == tokens[line.chosen].tolist()

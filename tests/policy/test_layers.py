@@ -9,6 +9,7 @@ import torch
 
 from isentropic.policy.batches import micro_batches
 from isentropic.policy.layers import CHECKPOINTING
+from isentropic.policy.lines import prompts_of
 from isentropic.policy.model import LanguageModel, ModelSettings
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -20,13 +21,13 @@ def rows(rollout):
     return rollout.tokens, rollout.mask, torch.rand(rollout.mask.shape)
 
 
-def learnt(path, rows, dtype="float32", packing=True, checkpointing="none", compiled=False, tokens=None):
+def learnt(path, rows, dtype="float32", packing=True, checkpointing="none", compiled=False, tokens=None, share=False):
     """Log-probs and entropies, and the gradient of a weighted sum of them."""
     ids, mask, weight = rows
-    model = LanguageModel(ModelSettings(path, dtype, 64, packing, checkpointing, compiled))
+    model = LanguageModel(ModelSettings(path, dtype, 64, packing, checkpointing, compiled, share))
     values = torch.zeros(2, *mask.shape)
     with model.computing():
-        for micro in micro_batches(mask, None, tokens, model.packed):
+        for micro in micro_batches(mask, None, tokens, model.packed, prompts_of(ids, mask) if share else None):
             logp, entropy, _ = model(ids[micro.rows], mask[micro.rows], micro.width, 0.7, "gradient", micro.line)
             ((logp + 0.1 * entropy) * weight[micro.rows]).sum().backward()
             values[:, micro.rows] = torch.stack([logp, entropy]).detach()
@@ -69,9 +70,12 @@ from test_layers import learnt
 torch.manual_seed(0)
 lengths, column = torch.tensor([290, 300, 310] * 5), torch.arange(320)
 mask = (column >= 5) & (column < lengths[:, None])
-rows = torch.randint(2, 20, mask.shape), mask, torch.rand(mask.shape)
+ids = torch.randint(2, 20, mask.shape)
+ids[:, :5] = ids[torch.arange(15) // 4 * 4, :5]
+rows = ids, mask, torch.rand(mask.shape)
 plain = learnt(sys.argv[2], rows)
-values, gradient = learnt(sys.argv[2], rows, "float32", True, "selective", True, tokens=1200)
+share = sys.argv[3] == "share"
+values, gradient = learnt(sys.argv[2], rows, "float32", True, "selective", True, 1200, share)
 print(json.dumps({
     "graphs": counters["stats"]["unique_graphs"],
     "traces": counters["aot_autograd"]["total"],
@@ -82,9 +86,10 @@ print(json.dumps({
 """
 
 
-def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_model):
+@pytest.mark.parametrize("prompts", ["each", "share"])
+def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_model, prompts):
     """In a process of its own: compilers do not see through the types that tests check."""
-    paths = [str(Path(__file__).parent), tiny_model]
+    paths = [str(Path(__file__).parent), tiny_model, prompts]
     result = subprocess.run(
         [sys.executable, "-c", COMPILED, *paths], env=os.environ | {"PYTHONPATH": str(SOURCE)}, capture_output=True,
         text=True, timeout=300,

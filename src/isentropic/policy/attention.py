@@ -1,22 +1,18 @@
 """Causal attention of rows that lie end to end, without padding: no token sees another row."""
 
-from itertools import pairwise
 from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.library import custom_op
-from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PretrainedConfig
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-NAME = "isentropic"  # as attn_implementation of a transformers model
-WIDEST = 256  # head dimension of torch's flash attention, which takes multiples of 8
+from isentropic.policy.attention_calls import Starts, flash, one_by_one, read, rows, slopes, slopes_one_by_one
+from isentropic.policy.shared_attention import shared_attention
 
-Heads = Float[Tensor, "L H D"]
-Keys = Float[Tensor, "L K D"]
-Starts = Int[Tensor, " E"]
+NAME = "isentropic"  # as attn_implementation of a transformers model
 
 
 @custom_op("isentropic::packed_attention", mutates_args=())
@@ -28,11 +24,8 @@ def packed_attention(
     Row i lies at starts[i] to starts[i + 1], which are int32 on the device. Keys and values may have fewer heads.
     """
     if not flash(query, key, value):
-        return one_by_one(query, key, value, starts, scale), query.new_empty(0, dtype=torch.float32)
-    outcome = torch.ops.aten._flash_attention_forward(
-        query, key, value, starts, starts, longest, longest, 0.0, True, False, scale=scale
-    )
-    return outcome[0].contiguous(), outcome[1]
+        return one_by_one(query, key, value, rows(starts), scale), query.new_empty(0, dtype=torch.float32)
+    return read(query, key, value, starts, starts, longest, longest, True, scale)
 
 
 @packed_attention.register_fake
@@ -55,13 +48,8 @@ def packed_attention_backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not flash(query, key, value):
-        return slopes_one_by_one(gradient, query, key, value, starts, scale)
-    without_dropout = torch.zeros(2, dtype=torch.uint64, device=query.device), torch.empty(0, device=query.device)
-    slopes = torch.ops.aten._flash_attention_backward(
-        gradient.contiguous(), query, key, value, out, lse, starts, starts, longest, longest, 0.0, True,
-        *without_dropout, scale=scale,
-    )  # fmt: skip
-    return slopes[0].contiguous(), slopes[1].contiguous(), slopes[2].contiguous()
+        return slopes_one_by_one(gradient, query, key, value, rows(starts), scale)
+    return slopes(gradient, query, key, value, out, lse, starts, starts, longest, longest, True, scale)
 
 
 @packed_attention_backward.register_fake
@@ -85,53 +73,11 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 
 def _backward(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    slopes = packed_attention_backward(gradient, *ctx.saved_tensors, ctx.longest, ctx.scale)
-    return *slopes, None, None, None
+    found = packed_attention_backward(gradient, *ctx.saved_tensors, ctx.longest, ctx.scale)
+    return *found, None, None, None
 
 
 packed_attention.register_autograd(_backward, setup_context=_keep)
-
-
-def flash(query: Heads, key: Keys, value: Keys) -> bool:
-    """Whether torch's flash attention takes it, which knows rows end to end and 16 bits only."""
-    size = query.shape[-1]
-    fits = size % 8 == 0 and size <= WIDEST and key.shape[-1] == value.shape[-1] == size
-    return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and fits
-
-
-def one_by_one(query: Heads, key: Keys, value: Keys, starts: Starts, scale: float) -> Heads:
-    """A call for each row: for CPUs, fp32 and odd head dimensions."""
-    grouped = query.shape[1] != key.shape[1]
-    parts = list[Tensor]()
-    for row in rows(starts):
-        q, k, v = (x[row].transpose(0, 1)[None] for x in (query, key, value))
-        out = scaled_dot_product_attention(q, k, v, is_causal=True, scale=scale, enable_gqa=grouped)
-        parts.append(out[0].transpose(0, 1))
-    return torch.cat(parts)
-
-
-def slopes_one_by_one(
-    gradient: Heads, query: Heads, key: Keys, value: Keys, starts: Starts, scale: float
-) -> tuple[Heads, Keys, Keys]:
-    """By the formula, as an operator's own backward pass has no autograd to ask."""
-    shares = query.shape[1] // key.shape[1]  # query heads of one key head
-    slopes = query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
-    for row in rows(starts):
-        g, q = (x[row].float().unflatten(1, (-1, shares)) for x in (gradient, query))
-        k, v = key[row].float(), value[row].float()
-        scores = torch.einsum("lhsd,mhd->hslm", q, k) * scale
-        p = scores.masked_fill(torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
-        slope = torch.einsum("lhsd,mhd->hslm", g, v)
-        slope = scale * p * (slope - (slope * p).sum(-1, keepdim=True))
-        slopes[0][row] = torch.einsum("hslm,mhd->lhsd", slope, k).flatten(1, 2).to(query.dtype)
-        slopes[1][row] = torch.einsum("hslm,lhsd->mhd", slope, q).to(key.dtype)
-        slopes[2][row] = torch.einsum("hslm,lhsd->mhd", p, g).to(value.dtype)
-    return slopes
-
-
-def rows(starts: Starts) -> list[slice]:
-    edges = starts.tolist()
-    return [slice(begin, end) for begin, end in pairwise(edges)]
 
 
 def attend(
@@ -143,6 +89,10 @@ def attend(
     scaling: float | None = None,
     starts: Starts | None = None,
     longest: int = 0,
+    answers: Int[Tensor, " P1"] | None = None,
+    prompts: int = 0,
+    longest_prompt: int = 0,
+    longest_answers: int = 0,
     **others: Any,
 ) -> tuple[Float[Tensor, "1 L H D"], None]:
     """As transformers calls it; without `starts` it is the usual attention over a rectangle."""
@@ -150,8 +100,10 @@ def attend(
         return cast(Any, sdpa_attention_forward)(module, query, key, value, attention_mask, scaling=scaling, **others)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
-    out, _ = packed_attention(*heads, starts, longest, scale)
-    return out[None], None
+    if answers is None:
+        return packed_attention(*heads, starts, longest, scale)[0][None], None
+    sizes = prompts, longest_prompt, longest_answers
+    return shared_attention(*heads, starts, longest, scale, answers, *sizes)[0][None], None
 
 
 AttentionInterface.register(NAME, attend)

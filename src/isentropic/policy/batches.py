@@ -9,22 +9,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from isentropic.policy.lines import Line, Prompts, lay, lay_shared, runs
 from isentropic.tensors import largest
 from isentropic.types import Mask, Rows, ScoredBatch
 
 Record = TypeVar("Record", bound=Rows)
-
-
-@dataclass(frozen=True)
-class Line:
-    """Rows end to end, each up to the token before its last chosen one: what a model reads without any padding."""
-
-    row: Int[Tensor, " L"]  # of each token, within the micro-batch
-    column: Int[Tensor, " L"]
-    starts: Int[Tensor, " E"]  # where each row begins, and where the last one ends; int32
-    longest: int
-    chosen: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]  # row and column of each chosen token
-    before: Int[Tensor, " K"]  # the place in the line that predicts it
 
 
 @dataclass(frozen=True)
@@ -35,17 +24,22 @@ class MicroBatch:
     line: Line | None  # null: rows go through as a rectangle
 
 
-def micro_batches(mask: Mask, count: int | None, tokens: int | None, packed: bool) -> list[MicroBatch]:
+def micro_batches(
+    mask: Mask, count: int | None, tokens: int | None, packed: bool, prompts: Prompts | None = None
+) -> list[MicroBatch]:
     """Rows that go together: at most `count` and at most so many `tokens`, though one row may be longer.
 
-    Rectangles are of rows of like length, their padding counted; lines are about equally long. Every rank gets equally
-    many, since each forward is collective under FSDP.
+    Rectangles are of rows of like length, their padding counted; lines are about equally long, and with `prompts` hold
+    each once. Every rank gets equally many, since each forward is collective under FSDP.
     """
     widths = widths_of(mask).clamp(min=2).tolist()
-    parts = level(widths, count, tokens) if packed else cut(widths, count, tokens)
-    batches = [micro_batch(mask, part, widths, packed) for part in parts]
+    if not packed:
+        parts = cut(widths, count, tokens)
+    else:
+        parts = level(widths, count, tokens) if prompts is None else runs(widths, prompts, count, tokens)
+    batches = [micro_batch(mask, part, widths, packed, prompts) for part in parts]
     missing = largest(len(batches)) - len(batches)
-    filler = [replace(micro_batch(mask, [0], widths, packed), real=False)] if missing else []
+    filler = [replace(micro_batch(mask, [0], widths, packed, prompts), real=False)] if missing else []
     return batches + filler * missing
 
 
@@ -54,20 +48,11 @@ def widths_of(mask: Mask) -> Int[Tensor, " B"]:
     return (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(-1)
 
 
-def micro_batch(mask: Mask, part: list[int], widths: list[int], packed: bool) -> MicroBatch:
-    rows, own = torch.tensor(part, device=mask.device), [widths[row] for row in part]
-    return MicroBatch(rows, max(own), real=True, line=lay(mask[rows], own) if packed else None)
-
-
-def lay(mask: Mask, widths: list[int]) -> Line:
-    """All that a forward needs is counted here, so that none waits for the device."""
-    lengths = torch.tensor([width - 1 for width in widths], device=mask.device)
-    starts = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
-    places = torch.arange(sum(widths) - len(widths), device=mask.device)
-    row = torch.bucketize(places, starts[1:], right=True)
-    chosen_row, previous = mask[:, 1:].nonzero(as_tuple=True)
-    chosen = chosen_row, previous + 1
-    return Line(row, places - starts[row], starts.int(), max(widths) - 1, chosen, starts[chosen_row] + previous)
+def micro_batch(mask: Mask, part: list[int], widths: list[int], packed: bool, prompts: Prompts | None) -> MicroBatch:
+    rows, own, line = torch.tensor(part, device=mask.device), [widths[row] for row in part], None
+    if packed:
+        line = lay(mask[rows], own) if prompts is None else lay_shared(mask[rows], own, prompts.of(part))
+    return MicroBatch(rows, max(own), real=True, line=line)
 
 
 def level(widths: Sequence[int], count: int | None, tokens: int | None) -> list[list[int]]:

@@ -16,9 +16,10 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from isentropic.policy import adapters, loading, sharding
 from isentropic.policy.adapters import LowRank
 from isentropic.policy.attention import NAME, unpackable
-from isentropic.policy.batches import Line, MicroBatch
+from isentropic.policy.batches import MicroBatch
 from isentropic.policy.checkpoints import shape
 from isentropic.policy.layers import CHECKPOINTING, arrange
+from isentropic.policy.lines import Line, Prompts, prompts_of
 from isentropic.policy.logprobs import Entropy, row_stats, token_stats
 from isentropic.policy.masters import computing
 from isentropic.types import DTYPES, Ids, Mask, PerToken, RolloutBatch, TokenStats
@@ -34,6 +35,7 @@ class ModelSettings:
     packing: bool  # rows go through end to end, without padding; where a model cannot, as a padded rectangle
     activation_checkpointing: str  # none, selective (products and attention are kept) or full (inputs of layers are)
     compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
+    share_prompts: bool = False  # where rows are packed, a prompt goes through once for all of its answers
 
     def __post_init__(self) -> None:
         if self.compute_dtype not in DTYPES:
@@ -94,6 +96,10 @@ class LanguageModel(nn.Module):
             self.lm.set_attn_implementation(NAME)
         return not reason
 
+    def prompts(self, batch: RolloutBatch) -> Prompts | None:
+        """None where each row goes through by itself."""
+        return prompts_of(batch.tokens, batch.mask) if self.packed and self.settings.share_prompts else None
+
     def forward(
         self,
         tokens: Ids,
@@ -115,7 +121,7 @@ class LanguageModel(nn.Module):
                 return token_stats(hidden, head, tokens, mask, temperature, chunk, wanted)
             hidden = body(
                 input_ids=tokens[line.row, line.column][None], position_ids=line.column[None], use_cache=False,
-                starts=line.starts, longest=line.longest,
+                starts=line.starts, longest=line.longest, **({} if line.shared is None else vars(line.shared)),
             ).last_hidden_state[0]  # fmt: skip
             states, targets = hidden.index_select(0, line.before), tokens[line.chosen]
             values = row_stats(states, head, targets, temperature, chunk, wanted)

@@ -124,15 +124,14 @@ class PolicyModule(LightningModule):
             return self.policy.read(batch, self.reading(batch), self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
-        return micro_batches(
-            batch.mask, self.optimization.micro_batch, self.optimization.micro_tokens, self.policy.packed
-        )
+        limits = self.optimization.micro_batch, self.optimization.micro_tokens
+        return micro_batches(batch.mask, *limits, self.policy.packed, self.policy.prompts(batch))
 
     def reading(self, batch: RolloutBatch) -> list[MicroBatch]:
         """Micro-batches for forwards that nothing is learnt from: a line may be longer, and of any number of rows."""
         if not self.policy.packed:
             return self.micro_batches(batch)
-        return micro_batches(batch.mask, None, self.optimization.read_tokens, packed=True)
+        return micro_batches(batch.mask, None, self.optimization.read_tokens, True, self.policy.prompts(batch))
 
     def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> Learnt:
         """The gradient of one optimizer step, whatever the number of micro-batches."""
