@@ -6,8 +6,8 @@
 
 Rows of 1,152 tokens, random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of 7 rows;
 `host_ms` of 1 row, which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is
-the GPU's share of the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, the costliest kernels,
-and where the GPU waited for one.
+the GPU's share of the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest
+kernels and waits of the GPU.
 """
 
 import argparse

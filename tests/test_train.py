@@ -227,10 +227,12 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked,
     assert all(".lora_" in name for name in last(one)["state_dict"])
 
 
-def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, inside, tmp_path):
+@pytest.mark.parametrize("share", ["false", "true"])
+def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, inside, tmp_path, share):
     once = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
     alone = inside(train, *once, "policy.one_forward=false")
     packed = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "policy.model.packing=true"]
+    packed += [f"policy.model.share_prompts={share}"]
     packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.micro_tokens=100"]
     packed += ["policy.optimization.micro_batch=null", "policy.optimization.sharded_gradients=true"]
     result = ranked("train", *once, *packed, f"hydra.run.dir={tmp_path}/run", ranks=2)

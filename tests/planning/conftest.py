@@ -25,8 +25,8 @@ ENGINE = Engine(
 WORK = Workload(
     ranks=1, shards=1, rows=4, group=2, prompts_asked=2, updates=2, rollouts=3, longest=10, micro_batch=2,
     micro_tokens=None, read_tokens=None, sharded_gradients=False, sharded_weights=True, size=2, chunk=8, packed=False,
-    checkpointing="none", fused=False, adapter=None, reference=False, reference_weights=False, once=False, ahead=False,
-    rereads=0, engine=ENGINE, judged=4, judged_longest=10, evaluations=2, verifiers=1,
+    shared=False, checkpointing="none", fused=False, adapter=None, reference=False, reference_weights=False, once=False,
+    ahead=False, rereads=0, engine=ENGINE, judged=4, judged_longest=10, evaluations=2, verifiers=1,
     lengths=Lengths(prompt=6, share=1.0, kept=1.0),
 )  # fmt: skip
 

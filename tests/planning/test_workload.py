@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,15 @@ def test_the_first_rank_of_a_run_plans_without_the_others(forks, script, tmp_pat
     first, second = forks(SCRIPT, *(([tmp_path, rank], {}) for rank in range(2)), limit=120)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert float(first.stdout) == planned(composed(script(SCRIPT).PLAN)).duration.step
+
+
+def test_a_prompt_goes_through_once_for_the_answers_of_its_group(small):
+    """Two groups of four; what a line holds is right on average, wherever groups begin in it."""
+    each = small.work(rows=8, group=4, packed=True, micro_batch=None, micro_tokens=10_000)
+    shared = replace(each, shared=True)
+    (part,), (whole,) = shared.parts(8), each.parts(8)
+    assert part == whole and each.tokens(part) - shared.tokens(part) == round(7 * 3 / 4 * 6)
+    assert each.answered(part) == shared.answered(part)
+    short = replace(shared, micro_tokens=40)
+    assert [len(part) for part in short.parts(8)] == [3, 2, 3]
+    assert sum(map(short.tokens, short.parts(8))) < sum(map(each.tokens, each.parts(8)))

@@ -100,3 +100,5 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
         ModelSettings(str(tmp_path), "float32", 5, False, "none", False)
     with pytest.raises(ValueError, match="compute_dtype=float16 is not one of float32, bfloat16"):
         ModelSettings("some/name", "float16", 5, False, "none", False)
+    with pytest.raises(ValueError, match="share_prompts=true needs packing=true"):
+        ModelSettings("some/name", "float32", 5, False, "none", False, True)

@@ -102,6 +102,7 @@ def body(
     """Layers, each of whose kinds of work is done so many times as in a forward pass."""
     tokens, peak = work.tokens(part), peak_of(work, card) * card.reach(model.hidden)
     squares = sum(map(model.attention, part)) if work.packed else len(part) * model.attention(part[0])
+    squares -= work.spared(part) * model.attention(work.lengths.prompt)
     busy = products * 2.0 * model.layers * model.products * tokens / (peak * card.product_share)
     busy += attention * squares / (peak * card.attention_share)
     passes = card.passes_fused if work.fused else card.passes

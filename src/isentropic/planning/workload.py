@@ -7,6 +7,7 @@ from typing import Any
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.planning.lengths import Lengths
 from isentropic.policy.batches import cut, level
+from isentropic.policy.lines import Prompts, runs
 from isentropic.tensors import alone
 
 FP32 = 4
@@ -59,6 +60,7 @@ class Workload:
     size: int  # bytes of a number in the policy's products
     chunk: int
     packed: bool
+    shared: bool  # a prompt once for all of its answers in a micro-batch
     checkpointing: str  # none, selective or full
     fused: bool  # layers are compiled
     adapter: Adapter | None
@@ -98,15 +100,20 @@ class Workload:
         with alone():
             if not self.packed:
                 parts = cut(widths, self.micro_batch, self.micro_tokens)
-            elif learns:
-                parts = level(widths, self.micro_batch, self.micro_tokens)
             else:
-                parts = level(widths, None, self.read_tokens)
+                limits = (self.micro_batch, self.micro_tokens) if learns else (None, self.read_tokens)
+                groups = Prompts([row // self.group for row in range(rows)], [self.lengths.prompt] * rows)
+                parts = runs(widths, groups, *limits) if self.shared else level(widths, *limits)
         return [sorted((widths[i] for i in part), reverse=True) for part in parts]
+
+    def spared(self, part: list[int]) -> float:
+        """Prompts that do not go through once more, where rows begin and end anywhere within their groups."""
+        return (len(part) - 1) * (1 - 1 / self.group) if self.shared else 0.0
 
     def tokens(self, part: list[int]) -> int:
         """That the layers see: all but the last of each row, or a rectangle."""
-        return sum(part) - len(part) if self.packed else len(part) * part[0]
+        line = sum(part) - len(part) - round(self.spared(part) * self.lengths.prompt)
+        return line if self.packed else len(part) * part[0]
 
     def answered(self, part: list[int]) -> int:
         """Tokens that the head sees."""
@@ -127,7 +134,6 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
     updates = rollout["size"] // optimization["mini_batch"]
     rounds = min(rollout["max_tries"], ceil(1 / lengths.kept)) if "informative" in rollout["curation"] else 1
     answering = engine(settings["sampler"])
-    judged = ceil(judging["problems"] / ranks) * judging["count"]
     evaluations = 2 + (rollout["steps"] - 1) // trainer["val_check_interval"]
     return Workload(
         ranks=ranks,
@@ -146,6 +152,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         size=BYTES[model["compute_dtype"]],
         chunk=model["chunk"],
         packed=model["packing"],
+        shared=model["packing"] and model["share_prompts"],
         checkpointing=model["activation_checkpointing"],
         fused=model["compile"],
         adapter=adapter(policy["adapter"]),
@@ -155,7 +162,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
         ahead=rollout["ahead"],
         engine=answering,
-        judged=judged,
+        judged=ceil(judging["problems"] / ranks) * judging["count"],
         judged_longest=judging["decoding"]["max_tokens"],
         evaluations=0 if trainer.get("limit_val_batches") == 0 else evaluations,
         verifiers=settings["task"].get("workers"),

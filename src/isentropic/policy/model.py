@@ -46,6 +46,8 @@ class ModelSettings:
             )
         if self.chunk < 1:
             raise ValueError(f"chunk={self.chunk} must be at least 1")
+        if self.share_prompts and not self.packing:
+            raise ValueError("share_prompts=true needs packing=true: in a rectangle each row has its prompt before it")
         looks_local = self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
         if looks_local and not (Path(self.path) / "config.json").is_file():
             raise ValueError(f"path={self.path} is not a model folder: there is no config.json in it")
