@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import torch
@@ -25,3 +28,17 @@ def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(script, capsys):
     for line in capsys.readouterr().out.splitlines()[2:]:
         *_, drawn, mean, worst = [float(cell.strip(" %")) for cell in line.strip("|").split("|")]
         assert mean <= worst < drawn and mean < drawn / 10
+
+
+def test_the_update_is_timed_apart_from_its_compiling(tmp_path):
+    """In a process of its own: compilers do not see through the types that tests check."""
+    arguments = ["--model", "tiny", "--micros", "1", "--share", "--out", str(tmp_path / "update.json")]
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, ROOT / "benchmarks/update.py", *arguments], env=variables, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "update.json").read_text())
+    assert found["first_s"] > sum(found["compiling_s"].values()) / len(found["compiling_s"]) > 0
+    assert 1000 * found["first_s"] > found["full_ms"] > found["host_ms"] > 0
