@@ -4,10 +4,10 @@
     python benchmarks/update.py --model 1.5b --share
     torchrun --nproc-per-node 2 benchmarks/update.py --model 1.5b
 
-Random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of 7 rows;
-`host_ms` of 1 row, which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is
-the GPU's share of the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest
-kernels and waits of the GPU.
+Random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of 7 rows; `host_ms` of 1 row,
+which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is the GPU's share of
+the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest kernels and waits of
+the GPU.
 """
 
 import argparse
