@@ -32,17 +32,7 @@ def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(script, capsys):
 
 def test_the_update_is_timed_apart_from_its_compiling(tmp_path):
     """In a process of its own: compilers do not see through the types that tests check."""
-    arguments = [
-        "--model",
-        "tiny",
-        "--micros",
-        "1",
-        "--length",
-        "160",
-        "--share",
-        "--out",
-        str(tmp_path / "update.json"),
-    ]
+    arguments = ["--model=tiny", "--micros=1", "--length=300", "--share", f"--out={tmp_path}/update.json"]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
     result = subprocess.run(
         [sys.executable, ROOT / "benchmarks/update.py", *arguments], env=variables, capture_output=True, text=True,
