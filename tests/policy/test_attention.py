@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -46,3 +48,76 @@ def test_models_that_see_a_window_or_know_one_attention_alone_are_not_packed():
     assert unpackable(Qwen2Config(num_hidden_layers=2), Qwen2ForCausalLM) is None
     assert unpackable(GPT2Config(), GPT2LMHeadModel) is None
     assert unpackable(GPT2Config(), torch.nn.Module()) == "transformers gives it no choice of attention"
+
+
+ANSWERS = [0, 4, 5, 8]
+
+
+def settings():
+    starts, answers = (torch.tensor(edges, dtype=torch.int32) for edges in ([0, 3, 4, 6, 8, 10, 11, 14], ANSWERS))
+    return starts, answers
+
+
+def dense(query, key, value, scale):
+    """Everything at once, behind a mask."""
+    edges, seen = settings()[0].tolist(), torch.zeros(14, 14, dtype=torch.bool)
+    for begin, end in pairwise(edges):
+        seen[begin:end, begin:end] = torch.ones(end - begin, end - begin).tril().bool()
+    for prompt, (begin, end) in enumerate(pairwise(ANSWERS)):
+        seen[6 + begin : 6 + end, edges[prompt] : edges[prompt + 1]] = True
+    q, k, v = (x.transpose(0, 1) for x in (query, key, value))
+    return scaled_dot_product_attention(q, k, v, seen, scale=scale, enable_gqa=True).transpose(0, 1)
+
+
+def random_heads(key_heads, dtype=torch.float64):
+    torch.manual_seed(0)
+    return [torch.randn(14, n, 8, dtype=dtype, requires_grad=True) for n in (4, key_heads, key_heads)]
+
+
+@pytest.mark.parametrize("key_heads", [1, 2, 4])
+def test_answers_read_themselves_and_their_prompt_alone_in_value_and_gradient(key_heads):
+    starts, answers = settings()
+    gradient = torch.randn(14, 4, 8, dtype=torch.float64)
+    ours, theirs = random_heads(key_heads), random_heads(key_heads)
+    out = packed_attention(*ours, starts, 3, 0.3, answers, 6, 3, 4)[0]
+    expected = dense(*theirs, 0.3)
+    torch.testing.assert_close(out, expected)
+    out.backward(gradient)
+    expected.backward(gradient)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-6, rtol=1e-5)
+
+
+def test_with_prompts_too_the_operator_is_one_that_compilers_can_trust():
+    inputs = [x.float().detach().requires_grad_() for x in random_heads(2)]
+    starts, answers = settings()
+    torch.library.opcheck(packed_attention, (*inputs, starts, 3, 0.3, answers, 6, 3, 4))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("none", [False, True])
+def test_two_calls_of_flash_attention_are_one_softmax(none):
+    """In bf16, against one mask in fp32 over the same numbers; with a prompt that nobody answers."""
+    torch.manual_seed(0)
+    prompts, answers = [70, 5, 33], [[200, 3, 90], [] if none else [1], [64, 64]]
+    edges = torch.tensor([0, *prompts, *(length for own in answers for length in own)]).cumsum(0).tolist()
+    begins = torch.tensor([0, *map(sum, answers)]).cumsum(0).tolist()
+    before, tokens = sum(prompts), edges[-1]
+    seen = torch.zeros(tokens, tokens, dtype=torch.bool, device="cuda")
+    for begin, end in pairwise(edges):
+        seen[begin:end, begin:end] = True
+    for prompt, (begin, end) in enumerate(pairwise(begins)):
+        seen[before + begin : before + end, edges[prompt] : edges[prompt + 1]] = True
+    seen &= torch.ones_like(seen).tril()
+    ours = [torch.randn(tokens, n, 64, device="cuda", dtype=torch.bfloat16).requires_grad_() for n in (8, 2, 2)]
+    exact = [x.detach().float().requires_grad_() for x in ours]
+    starts, ends = (torch.tensor(edge, dtype=torch.int32, device="cuda") for edge in (edges, begins))
+    out = packed_attention(*ours, starts, 200, 0.1, ends, before, max(prompts), max(map(sum, answers)))[0]
+    q, k, v = (x.transpose(0, 1) for x in exact)
+    right = scaled_dot_product_attention(q, k, v, seen, scale=0.1, enable_gqa=True).transpose(0, 1)
+    gradient = torch.randn_like(right)
+    out.backward(gradient.bfloat16())
+    right.backward(gradient)
+    for a, b in [(out, right), *((x.grad, y.grad) for x, y in zip(ours, exact, strict=True))]:
+        assert (a.float() - b).norm() < 0.01 * b.norm()

@@ -86,5 +86,11 @@ def reach(own: int, seen: int, device: torch.device) -> Bool[Tensor, "L M"]:
     return torch.ones(own, seen, dtype=torch.bool, device=device).tril(seen - own)
 
 
-def rows(starts: Starts) -> list[Reading]:
-    return [(slice(begin, end), [slice(begin, end)]) for begin, end in pairwise(starts.tolist())]
+def readings(starts: Starts, answers: Int[Tensor, " P1"] | None, prompts: int) -> list[Reading]:
+    """Each row reads itself, and answers, which lie after the prompts, their prompt before that."""
+    edges, ends = starts.tolist(), [] if answers is None else answers.tolist()[1:]
+    found = list[Reading]()
+    for begin, end in pairwise(edges):
+        own, asked = slice(begin, end), sum(last <= begin - prompts for last in ends)
+        found.append((own, [slice(edges[asked], edges[asked + 1]), own] if ends and begin >= prompts else [own]))
+    return found

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 from isentropic.policy.attention import packed_attention
-from isentropic.policy.shared_attention import shared_attention
 
 aten = torch.ops.aten
 # What costs a matrix product to compute again. Bytes per token and layer in bf16, of hidden size H, key heads of K
@@ -23,7 +22,6 @@ COSTLY = {
     aten._scaled_dot_product_efficient_attention.default,
     aten._scaled_dot_product_cudnn_attention.default,
     packed_attention._opoverload,
-    shared_attention._opoverload,
 }
 CHECKPOINTING = "none", "selective", "full"
 
