@@ -115,6 +115,7 @@ def runs(widths: Sequence[int], prompts: Prompts, count: int | None, tokens: int
 def filled(
     order: Sequence[int], widths: Sequence[int], prompts: Prompts, count: int | None, limit: int
 ) -> list[list[int]]:
+    """Rows in this order into lines of at most `limit` tokens; only a row alone may be longer."""
     parts, held, last = list[list[int]](), 0, -1
     for row in order:
         own, length, number = widths[row] - 1 - prompts.length[row], prompts.length[row], prompts.number[row]
