@@ -88,6 +88,61 @@ def test_answers_read_themselves_and_their_prompt_alone_in_value_and_gradient(ke
         torch.testing.assert_close(a.grad, b.grad, atol=1e-6, rtol=1e-5)
 
 
+def flash_forward(query, key, value, own, seen, longest, most, dropout, causal, debug, *, scale):
+    """What torch's flash attention returns first, by the formula."""
+    out, lse = torch.empty_like(query), torch.empty(query.shape[1], len(query), dtype=query.dtype)
+    for mine, theirs, scores in scored(query, key, own, seen, longest, most, causal, scale):
+        lse[:, mine] = scores.logsumexp(-1)
+        out[mine] = torch.einsum("hlm,mhd->lhd", scores.softmax(-1), spread(value, query)[theirs])
+    return out, lse
+
+
+def flash_backward(gradient, query, key, value, out, lse, own, seen, longest, most, dropout, causal, *rest, scale):
+    found = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
+    wide_key, wide_value, shares = spread(key, query), spread(value, query), query.shape[1] // key.shape[1]
+    for mine, theirs, scores in scored(query, key, own, seen, longest, most, causal, scale):
+        p, g = (scores - lse[:, mine, None]).exp(), gradient[mine]
+        slope = torch.einsum("lhd,mhd->hlm", g, wide_value[theirs]) - (g * out[mine]).sum(-1).T[..., None]
+        found[0][mine] = scale * torch.einsum("hlm,mhd->lhd", p * slope, wide_key[theirs])
+        for x, part in (
+            (1, scale * torch.einsum("hlm,lhd->mhd", p * slope, query[mine])),
+            (2, torch.einsum("hlm,lhd->mhd", p, g)),
+        ):
+            found[x][theirs] = part.unflatten(1, (-1, shares)).sum(2)
+    return found
+
+
+def spread(x, query):
+    return x.repeat_interleave(query.shape[1] // x.shape[1], 1)
+
+
+def scored(query, key, own, seen, longest, most, causal, scale):
+    for mine, theirs in zip(pairwise(own.tolist()), pairwise(seen.tolist()), strict=True):
+        assert mine[1] - mine[0] <= longest and theirs[1] - theirs[0] <= most
+        mine, theirs = slice(*mine), slice(*theirs)
+        scores = torch.einsum("lhd,mhd->hlm", query[mine], spread(key, query)[theirs]) * scale
+        beyond = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
+        yield mine, theirs, scores.masked_fill(beyond, -torch.inf) if causal else scores
+
+
+@pytest.mark.parametrize("key_heads", [1, 2, 4])
+def test_what_is_asked_of_flash_attention_makes_one_softmax(key_heads, monkeypatch):
+    """Without a GPU, with formulas in the place of torch's two operators."""
+    monkeypatch.setattr("isentropic.policy.attention.flash", lambda *heads: True)
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", flash_forward)
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_backward", flash_backward)
+    starts, answers = settings()
+    gradient = torch.randn(14, 4, 8)
+    ours, theirs = random_heads(key_heads, torch.float32), random_heads(key_heads, torch.float32)
+    out = packed_attention(*ours, starts, 3, 0.3, answers, 6, 3, 4)[0]
+    expected = dense(*theirs, 0.3)
+    torch.testing.assert_close(out, expected, atol=1e-6, rtol=1e-5)
+    out.backward(gradient)
+    expected.backward(gradient)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5)
+
+
 def test_with_prompts_too_the_operator_is_one_that_compilers_can_trust():
     inputs = [x.float().detach().requires_grad_() for x in random_heads(2)]
     starts, answers = settings()

@@ -64,6 +64,8 @@ for kernel, flags, sizes in (
         source = ASTSource(kernel, signature, dict(zip(flags, chosen)) | sizes, apart)
         made = compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4})
         assert "ld.global.v4.b32" in made.asm["ptx"], "logits are read 2 bytes at a time"
+    for (name, _), (value, place) in kernel.used_global_vals.items():
+        assert place[name] == value, f"{name} differs from itself, so that a second call would be refused"
 print("compiled")
 """
 

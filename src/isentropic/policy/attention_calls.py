@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 WIDEST = 256  # head dimension of torch's flash attention, which takes multiples of 8
 
 Heads = Float[Tensor, "L H D"]
-Keys = Float[Tensor, "L K D"]
+Keys = Float[Tensor, "M K D"]
 Starts = Int[Tensor, " E"]
 Reading = tuple[slice, list[slice]]  # tokens of a row, and all that they read: themselves at the end
 

@@ -17,7 +17,7 @@ from isentropic.policy.logprobs import Values
 BLOCK = 2048  # columns a program goes through at one time
 WIDE = 8  # of which a thread reads so many in one go
 WARPS = 4
-IMPOSSIBLE, UNKNOWN = tl.constexpr(float("-inf")), tl.constexpr(float("nan"))
+IMPOSSIBLE = tl.constexpr(float("-inf"))
 PER_OCTAVE = tl.constexpr(1.4426950408889634)  # exp x = 2^(x / ln 2), which is what the hardware computes
 OCTAVE = tl.constexpr(0.6931471805599453)
 NOTHING = tl.constexpr(-1024.0)  # octaves, of which 2 to the power is 0
@@ -154,8 +154,8 @@ def summarize_row(
     if ENDS:
         chosen, uncertainty, lean, extent = conclude(top, m, s, q, r, chosen)
         tl.store(logp + row, chosen)
-        tl.store(entropy + row, uncertainty if ENTROPY else UNKNOWN)
-        tl.store(sensitivity + row, lean if SENSITIVITY else UNKNOWN)
+        tl.store(entropy + row, uncertainty if ENTROPY else float("nan"))  # a global NaN would not equal itself
+        tl.store(sensitivity + row, lean if SENSITIVITY else float("nan"))
         tl.store(size + row, extent)
     else:
         tl.store(known, top)
