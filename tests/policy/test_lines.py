@@ -56,8 +56,8 @@ def test_a_line_begins_with_its_prompts_and_names_the_place_that_predicts_each_c
     assert line.column.tolist() == [0, 1, 2, 0, 3, 4, 3, 4, 5, 6, 1], "as far into its row as ever"
     assert line.starts.tolist() == [0, 3, 4, 6, 10, 11] and line.longest == 4, "answers of one token read nothing"
     shared = line.shared
-    assert shared.answers.tolist() == [0, 6, 7] and (shared.prompts, shared.longest_prompt) == (4, 3)
-    assert shared.longest_answers == 6
+    assert shared.copies.tolist() == [0, 1, 2, 0, 1, 2, 3] and shared.copy_starts.tolist() == [0, 3, 6, 7]
+    assert (shared.prompts, shared.longest_prompt) == (4, 3)
     assert own[line.chosen].tolist() == [1, 2, 3, 3, 1, 2, 4, 4, 2, 4, 1, 1]
     assert line.before.tolist() == [2, 4, 5, 2, 6, 7, 8, 9, 2, 3, 3, 10]
 

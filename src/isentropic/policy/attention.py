@@ -1,8 +1,9 @@
 """Causal attention of rows that lie end to end, without padding: no token sees another row, unless it is its prompt.
 
-Prompts may be there once: all come first, then the answers to the first, to the second, and so on. On a GPU two calls
-of flash attention, within rows and from answers to prompts, make one softmax: their outputs are weighed by their sums,
-and each backward pass takes the output and the log-sum-exp of both. arXiv:2402.05099
+Prompts may be there once: all come first, then their answers. On a GPU two calls of flash attention, within rows and
+from answers to prompts, make one softmax: their outputs are weighed by their sums, and each backward pass takes the
+output and the log-sum-exp of both. arXiv:2402.05099. Every answer is given its own copy of its prompt's keys, as the
+backward pass divides its work by keys: 128 of them, read by all answers at once, kept a tenth of the card busy.
 """
 
 from typing import Any, Optional, cast
@@ -27,24 +28,24 @@ def packed_attention(
     starts: Tensor,
     longest: int,
     scale: float,
-    answers: Optional[Tensor] = None,  # noqa: UP045, as operators know no other word for it
+    copies: Optional[Tensor] = None,  # noqa: UP045, as operators know no other word for it
+    copy_starts: Optional[Tensor] = None,  # noqa: UP045
     prompts: int = 0,
     longest_prompt: int = 0,
-    longest_answers: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """What each token reads, and the log-sum-exp that the backward pass of flash attention needs.
 
     Row i lies at starts[i] to starts[i + 1], which are int32 on the device. Keys and values may have fewer heads.
-    With `answers` the first `prompts` tokens are of prompts, which are the first rows, and others read theirs too:
-    answers to prompt i lie at answers[i] to answers[i + 1] after the prompts, `longest_answers` tokens at most.
+    With `copies` the first `prompts` tokens are of prompts, which are the first rows; the others are answers, and
+    answer i reads also the tokens copies[copy_starts[i]] to copies[copy_starts[i + 1]], which lie side by side.
     """
     if not flash(query, key, value):
-        rows = readings(starts, answers, prompts)
+        rows = readings(starts, copies, copy_starts)
         return one_by_one(query, key, value, rows, scale), query.new_empty(0, dtype=torch.float32)
     out, lse = read(query, key, value, starts, starts, longest, longest, True, scale)
-    if answers is not None and longest_answers:
-        heads, seen = (query[prompts:], key[:prompts], value[:prompts]), starts[: len(answers)]
-        asked, asked_lse = read(*heads, answers, seen, longest_answers, longest_prompt, False, scale)
+    if copies is not None and copy_starts is not None and len(copies):
+        heads, own = (query[prompts:], key[copies], value[copies]), starts[-len(copy_starts) :] - prompts
+        asked, asked_lse = read(*heads, own, copy_starts, longest, longest_prompt, False, scale)
         both = torch.logaddexp(lse[:, prompts:], asked_lse)
         share = (lse[:, prompts:] - both).exp().T[..., None]
         out[prompts:] = torch.lerp(asked.float(), out[prompts:].float(), share).to(out.dtype)
@@ -68,23 +69,23 @@ def packed_attention_backward(
     out: Tensor,
     lse: Tensor,
     starts: Tensor,
-    answers: Optional[Tensor],  # noqa: UP045
+    copies: Optional[Tensor],  # noqa: UP045
+    copy_starts: Optional[Tensor],  # noqa: UP045
     longest: int,
     scale: float,
     prompts: int,
     longest_prompt: int,
-    longest_answers: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not flash(query, key, value):
-        return slopes_one_by_one(gradient, query, key, value, readings(starts, answers, prompts), scale)
+        return slopes_one_by_one(gradient, query, key, value, readings(starts, copies, copy_starts), scale)
     found = slopes(gradient, query, key, value, out, lse, starts, starts, longest, longest, True, scale)
-    if answers is not None and longest_answers:
-        heads = gradient[prompts:], query[prompts:], key[:prompts], value[:prompts], out[prompts:]
-        lse, seen = lse[:, prompts:].contiguous(), starts[: len(answers)]
-        more = slopes(*heads, lse, answers, seen, longest_answers, longest_prompt, False, scale)
+    if copies is not None and copy_starts is not None and len(copies):
+        heads = gradient[prompts:], query[prompts:], key[copies], value[copies], out[prompts:]
+        lse, own = lse[:, prompts:].contiguous(), starts[-len(copy_starts) :] - prompts
+        more = slopes(*heads, lse, own, copy_starts, longest, longest_prompt, False, scale)
         found[0][prompts:] += more[0]
-        found[1][:prompts] += more[1]
-        found[2][:prompts] += more[2]
+        for x, part in zip(found[1:], more[1:], strict=True):
+            x[:prompts] = x[:prompts].float().index_add_(0, copies, part.float())  # rounded once, of all answers
     return found
 
 
@@ -94,8 +95,8 @@ def _(gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, *settings: An
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    query, key, value, starts, longest, scale, answers, *sizes = inputs
-    ctx.save_for_backward(query, key, value, *output, starts, answers)
+    query, key, value, starts, longest, scale, copies, copy_starts, *sizes = inputs
+    ctx.save_for_backward(query, key, value, *output, starts, copies, copy_starts)
     ctx.settings = longest, scale, *sizes
 
 
@@ -115,10 +116,10 @@ def attend(
     scaling: float | None = None,
     starts: Starts | None = None,
     longest: int = 0,
-    answers: Int[Tensor, " P1"] | None = None,
+    copies: Int[Tensor, " C"] | None = None,
+    copy_starts: Int[Tensor, " A1"] | None = None,
     prompts: int = 0,
     longest_prompt: int = 0,
-    longest_answers: int = 0,
     **others: Any,
 ) -> tuple[Float[Tensor, "1 L H D"], None]:
     """As transformers calls it; without `starts` it is the usual attention over a rectangle."""
@@ -126,7 +127,7 @@ def attend(
         return cast(Any, sdpa_attention_forward)(module, query, key, value, attention_mask, scaling=scaling, **others)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
-    shared = answers, prompts, longest_prompt, longest_answers
+    shared = copies, copy_starts, prompts, longest_prompt
     return packed_attention(*heads, starts, longest, scale, *shared)[0][None], None
 
 

@@ -86,11 +86,14 @@ def reach(own: int, seen: int, device: torch.device) -> Bool[Tensor, "L M"]:
     return torch.ones(own, seen, dtype=torch.bool, device=device).tril(seen - own)
 
 
-def readings(starts: Starts, answers: Int[Tensor, " P1"] | None, prompts: int) -> list[Reading]:
-    """Each row reads itself, and answers, which lie after the prompts, their prompt before that."""
-    edges, ends = starts.tolist(), [] if answers is None else answers.tolist()[1:]
-    found = list[Reading]()
-    for begin, end in pairwise(edges):
-        own, asked = slice(begin, end), sum(last <= begin - prompts for last in ends)
-        found.append((own, [slice(edges[asked], edges[asked + 1]), own] if ends and begin >= prompts else [own]))
-    return found
+def readings(starts: Starts, copies: Int[Tensor, " C"] | None, copy_starts: Int[Tensor, " A1"] | None) -> list[Reading]:
+    """Each row reads itself, and answers, which are the last rows, their prompt before that."""
+    rows = [slice(*edges) for edges in pairwise(starts.tolist())]
+    if copies is None or copy_starts is None:
+        return [(own, [own]) for own in rows]
+    first = [int(place) for place in copies[copy_starts[:-1].long()]]
+    read = [slice(at, at + end - begin) for at, (begin, end) in zip(first, pairwise(copy_starts.tolist()), strict=True)]
+    alone = len(rows) - len(read)
+    return [(own, [own]) for own in rows[:alone]] + [
+        (own, [prompt, own]) for own, prompt in zip(rows[alone:], read, strict=True)
+    ]

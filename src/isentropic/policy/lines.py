@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import torch
 from jaxtyping import Int
@@ -17,10 +17,10 @@ from isentropic.types import Ids, Mask
 class Shared:
     """Of a line that begins with its prompts, which answers after them share."""
 
-    answers: Int[Tensor, " P1"]  # where those to each prompt begin after the prompts, and the last ones end; int32
+    copies: Int[Tensor, " C"]  # where the prompt of each answer lies, token by token, one answer after another
+    copy_starts: Int[Tensor, " A1"]  # where each answer's begins among these, and the last one's ends; int32
     prompts: int  # tokens of all
     longest_prompt: int
-    longest_answers: int  # of all answers to one prompt
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,12 @@ def lay_shared(mask: Mask, widths: list[int], prompts: Prompts) -> Line:
     piece = torch.bucketize(places, begins[1:], right=True)  # the prompts, then the answers
     rows = torch.tensor([*asked, *range(len(widths))], device=device)
     firsts = torch.tensor([0] * len(asked) + prompts.length, device=device)
-    whose = torch.tensor([sum(row >= first for first in asked) - 1 for row in range(len(widths))], device=device)
+    whose = [sum(row >= first for first in asked) - 1 for row in range(len(widths))]
     chosen_row, previous = mask[:, 1:].nonzero(as_tuple=True)
     first = firsts[len(asked) :][chosen_row]
-    answer, prompt = begins[len(asked) : -1][chosen_row] + previous - first, begins[whose[chosen_row]] + previous
-    answered = [sum(own[a:b]) for a, b in zip(asked, [*asked[1:], len(own)], strict=True)]
+    prompt = torch.tensor([edges[mine] for mine in whose], device=device)[chosen_row] + previous
+    answer = begins[len(asked) : -1][chosen_row] + previous - first
+    read = [range(edges[mine], edges[mine + 1]) for mine, length in zip(whose, own, strict=True) if length]
     return Line(
         rows[piece],
         places - begins[piece] + firsts[piece],
@@ -91,10 +92,10 @@ def lay_shared(mask: Mask, widths: list[int], prompts: Prompts) -> Line:
         (chosen_row, previous + 1),
         torch.where(previous < first, prompt, answer),
         Shared(
-            torch.tensor([0, *accumulate(answered)], dtype=torch.int32, device=device),
+            torch.tensor([*chain(*read)], device=device, dtype=torch.long),
+            torch.tensor([0, *accumulate(map(len, read))], dtype=torch.int32, device=device),
             edges[len(asked)],
             max(lengths[: len(asked)]),
-            max(answered),
         ),
     )
 
