@@ -226,7 +226,7 @@ def main() -> None:
     cli.add_argument("--rows", type=int, default=8192)
     cli.add_argument("--hidden", type=int, default=1536)
     cli.add_argument("--vocabulary", type=int, default=151936)
-    cli.add_argument("--chunks", type=int, nargs="+", default=[256, 1024, 2048, 4096, 5264, 8192])
+    cli.add_argument("--chunks", type=int, nargs="+", default=[256, 1024, 2048, 4096, 5280, 8192])
     cli.add_argument("--repeats", type=int, default=7)
     cli.add_argument("--exact", type=int, default=256, help="rows that are compared with fp64")
     cli.add_argument("--tune", action="store_true", help="time the kernels by the size of their programs, only")

@@ -4,7 +4,7 @@
     python benchmarks/update.py --model 1.5b --share
     torchrun --nproc-per-node 2 benchmarks/update.py --model 1.5b
 
-Random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of 7 rows; `host_ms` of 1 row,
+Random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of `--rows`; `host_ms` of 1 row,
 which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is the GPU's share of
 the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest kernels and waits of
 the GPU.
@@ -38,7 +38,6 @@ from isentropic.policy.update import Update, scored
 from isentropic.types import Drive, RolloutBatch, TokenStats
 
 ROOT = Path(__file__).parents[1]
-PROMPT = 128
 
 
 def written(name: str) -> Path:
@@ -49,13 +48,15 @@ def written(name: str) -> Path:
     return folder
 
 
-def updating(model: LanguageModel, length: int, rows: int, count: int, sharded: bool, device: torch.device) -> Any:
+def updating(
+    model: LanguageModel, length: int, prompt: int, rows: int, count: int, sharded: bool, device: torch.device
+) -> Any:
     """An update of so many micro-batches of so many rows, without its optimizer step."""
     number = rows * count
-    mask = (torch.arange(length, device=device) >= PROMPT).expand(number, -1).contiguous()
+    mask = (torch.arange(length, device=device) >= prompt).expand(number, -1).contiguous()
     unknown, flag = torch.full(mask.shape, torch.nan, device=device), torch.zeros(number, dtype=torch.bool).to(device)
     tokens = torch.randint(1, model.lm.config.vocab_size, mask.shape, device=device)
-    tokens[:, :PROMPT] = tokens[torch.arange(number) // rows * rows, :PROMPT]  # of which a micro-batch has one
+    tokens[:, :prompt] = tokens[torch.arange(number) // rows * rows, :prompt]  # of which a micro-batch has one
     nothing = TokenStats(unknown, unknown, unknown)
     batch = RolloutBatch(tokens, mask, torch.arange(number, device=device), flag.float(), flag, flag, unknown)
     algorithm = Algorithm(
@@ -94,7 +95,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="0.5b", help="as benchmark.model: 0.5b, 1.5b, 7b, tiny, Qwen/Qwen3-8B-Base")
     parser.add_argument("--micros", type=int, default=8)
-    parser.add_argument("--length", type=int, default=1152, help="tokens of a row, of which 128 are its prompt")
+    parser.add_argument("--length", type=int, default=1152, help="tokens of a row")
+    parser.add_argument("--prompt", type=int, default=128, help="of which so many are its prompt")
+    parser.add_argument("--rows", type=int, default=7, help="of a micro-batch, with one prompt")
     parser.add_argument("--checkpointing", default="selective")
     parser.add_argument("--sharded", action="store_true", help="gradients and weights after each micro-batch")
     parser.add_argument("--share", action="store_true", help="a prompt goes through once for a micro-batch")
@@ -110,14 +113,14 @@ def main() -> None:
         mesh = init_device_mesh(device.type, (ranks,))
     settings = ModelSettings(str(written(args.model)), "bfloat16", 4096, True, args.checkpointing, True, args.share)
     model = LanguageModel(settings, mesh).to(device)
-    run = updating(model, args.length, 7, args.micros, args.sharded, device)
+    run = updating(model, args.length, args.prompt, args.rows, args.micros, args.sharded, device)
     found: dict[str, Any] = {"model": args.model, "ranks": ranks, "first_s": run(), "torch": torch.__version__}
     times = torch._dynamo.utils.compilation_time_metrics
     found["compiling_s"] = {
         name: round(sum(spent), 2) for name, spent in sorted(times.items(), key=lambda item: -sum(item[1]))[:24]
     }
     found["full_ms"] = 1000 * min(run() for _ in range(3)) / args.micros
-    alone = updating(model, args.length, 1, args.micros, args.sharded, device)
+    alone = updating(model, args.length, args.prompt, 1, args.micros, args.sharded, device)
     alone()
     found["host_ms"] = 1000 * min(alone() for _ in range(3)) / args.micros
     with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]) as seen:

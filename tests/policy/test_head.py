@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import torch
@@ -52,7 +51,7 @@ from isentropic.policy.head_summary import summarize_row
 
 POINTERS = {"logits": "*bf16", "targets": "*i64", "stride": "i32", "width": "i32", "first": "i32", "rows": "i32"}
 for kernel, flags, sizes in (
-    (summarize_row, ("ENTROPY", "SENSITIVITY", "BEGINS", "ENDS"), {"LANES": 256, "WIDE": 8}),
+    (summarize_row, ("ENTROPY", "SENSITIVITY", "BEGINS", "ENDS"), {"LANES": 512, "WIDE": 8}),
     (differentiate_block, ("ENTROPY",), {"BLOCK": 2048}),
 ):
     names = kernel.arg_names
@@ -135,9 +134,7 @@ def assert_near(found, right, **tolerance):
 @pytest.mark.parametrize("wanted", ["none", "value", "gradient"])
 @pytest.mark.parametrize("chunk", [FEW, PART, ALL])
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("widest", [64, 32_768])
-def test_values_and_gradients_are_those_of_fp64(wanted, chunk, bias, widest, monkeypatch):
-    monkeypatch.setattr("isentropic.policy.head.WIDEST", widest)
+def test_values_and_gradients_are_those_of_fp64(wanted, chunk, bias):
     (states, targets), head = inputs(), linear(bias)
     found = outcome(fused, states, head, targets, 0.7, chunk, wanted)
     assert_near(found, exact(states, head, targets, 0.7, wanted), atol=2e-5, rtol=1e-4)
@@ -275,26 +272,24 @@ def test_a_gpu_takes_the_kernels():
     chunk=st.integers(1, 5000),
     dtypes=st.sampled_from([(torch.float32,) * 2, (torch.bfloat16,) * 2, (torch.float32, torch.bfloat16)]),
     learns=st.booleans(),
-    widest=st.sampled_from([64, 640, 32_768]),
 )
-def test_spans_cover_the_vocabulary_within_their_memory(rows, vocabulary, dim, chunk, dtypes, learns, widest):
-    from isentropic.policy import head
+def test_spans_cover_the_vocabulary_within_their_memory(rows, vocabulary, dim, chunk, dtypes, learns):
+    from isentropic.policy.head import lay_out
 
     weight = torch.empty(vocabulary, dim, dtype=dtypes[0], device="meta")
-    with mock.patch.object(head, "WIDEST", widest):
-        gradient, spans = head.lay_out(rows, weight, dtypes[1], chunk, learns)
+    gradient, spans = lay_out(rows, weight, dtypes[1], chunk, learns)
     assert [0, *(span.last for span in spans)] == [*(span.first for span in spans), vocabulary]
     assert all(span.logits.shape == (rows, span.last - span.first) for span in spans)
     assert [span.kept for span in spans] == sorted((span.kept for span in spans), reverse=True)
-    assert all(span.last - span.first <= widest for span in spans)
     storages = [span.logits.untyped_storage() for span in spans]
-    lodged = [gradient is not None and own._cdata == gradient.untyped_storage()._cdata for own in storages]
-    assert lodged == sorted(lodged, reverse=True)
-    ends = {True: sum(span.last - span.first for span, inside in zip(spans, lodged, strict=True) if inside), False: 0}
-    ends[True] *= dim * weight.itemsize  # below are the gradient's rows that come of these spans
-    for span, inside, storage in zip(spans, lodged, storages, strict=True):
+    lodged = sum(gradient is not None and one._cdata == gradient.untyped_storage()._cdata for one in storages)
+    end = 0
+    for span, storage in zip(spans[:lodged], storages, strict=False):
         begin = span.logits.storage_offset() * span.logits.itemsize
+        assert begin >= end and begin >= span.last * dim * gradient.itemsize, "below are the rows that come of it"
         end = begin + rows * span.logits.stride(0) * span.logits.itemsize
-        assert (begin >= ends[inside] if span.kept else begin == 0) and end <= storage.nbytes()
-        ends[inside] = end
-    assert storages[-1].nbytes() <= max(chunk * vocabulary, rows * 64) * dtypes[1].itemsize
+        assert end <= storage.nbytes()
+    own = spans[lodged]
+    assert own.kept and not any(span.kept for span in spans[lodged + 1 :])
+    assert all(span.last - span.first <= own.last - own.first for span in spans[lodged:])
+    assert storages[lodged].nbytes() <= max(chunk * vocabulary, rows * 64) * dtypes[1].itemsize

@@ -2,13 +2,14 @@
 
 Three products are the least: logits, gradient of the states, gradient of the weight. Logits that are not kept cost a
 fourth. So the memory of a chunk, when it has served for all others, keeps the logits of as many tokens as it holds; and
-so does the weight's gradient, until it is written:
+so does the weight's gradient, until it is written, of which the rows for span 1 lie where logits of span 0 were:
 
-    gradient of the weight   | its rows for span 0 | logits of span 0                          |
-    chunk                    | logits of span 4, then of span 3, then, kept, of spans 1 and 2  |
+    gradient of the weight   | its rows for span 0 | logits of span 0 | logits of span 1    |
+    chunk                    | logits of span 4, then of span 3, then, kept, of span 2      |
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -21,7 +22,6 @@ from isentropic.policy.head_summary import begin, summarize
 from isentropic.policy.logprobs import Entropy, Values
 
 ALIGNED = 64  # tokens to which a span is rounded
-WIDEST = 32_768  # tokens of a span: cuBLAS takes a tenth longer for a state's gradient of all tokens at once
 ROW = 8  # tokens to which a row of logits is: 16 bytes, which tensor cores ask for
 
 
@@ -46,31 +46,21 @@ def lay_out(
     gradient, spans, first = None, list[Span](), 0
     if learns:
         gradient = torch.empty(vocabulary, dim, dtype=weight.dtype, device=weight.device)
-        own = dim * weight.dtype.itemsize
-        first = vocabulary * own // (own + rows * dtype.itemsize) // ALIGNED * ALIGNED
-    if gradient is not None and first:
-        memory = gradient.view(-1)[first * dim :].view(dtype)
-        spans += kept(memory, rows, 0, first)
+        own, other = dim * weight.dtype.itemsize, rows * dtype.itemsize  # bytes of a token: gradient, logits
+        head = vocabulary * own**2 // (own**2 + (own + other) * other) // ALIGNED * ALIGNED
+        first = head + head * other // own // ALIGNED * ALIGNED  # so that rows up to here end where its logits begin
+        memory = gradient.view(-1)[head * dim :].view(dtype)
+        edges = sorted({0, head, first})
+        spans += [Span(a, b, matrix(memory[rows * a :], rows, b - a), True) for a, b in pairwise(edges)]
     room = min(max(chunk * vocabulary // rows // ALIGNED, 1) * ALIGNED, vocabulary - first)
     memory = torch.empty(rows * up(room, ROW), dtype=dtype, device=weight.device)
-    spans += kept(memory, rows, first, first + room)
-    for start, last in evenly(first + room, vocabulary, min(room, WIDEST)):
+    spans.append(Span(first, first + room, matrix(memory, rows, room), True))
+    left = vocabulary - first - room
+    step = up(-(-left // -(-left // room)), ALIGNED) if left else 1
+    for start in range(first + room, vocabulary, step):
+        last = min(start + step, vocabulary)
         spans.append(Span(start, last, matrix(memory, rows, last - start), False))
     return gradient, spans
-
-
-def kept(memory: Tensor, rows: int, first: int, last: int) -> list[Span]:
-    """One beside the other."""
-    return [
-        Span(start, end, matrix(memory[rows * (start - first) :], rows, end - start), True)
-        for start, end in evenly(first, last, WIDEST)
-    ]
-
-
-def evenly(first: int, last: int, most: int) -> list[tuple[int, int]]:
-    """Begins and ends of as few parts as hold at most so many each, which is a multiple of ALIGNED, or all of them."""
-    step = up(-(-(last - first) // max(-(-(last - first) // most), 1)), ALIGNED)
-    return [(start, min(start + step, last)) for start in range(first, last, step or 1)]
 
 
 def up(number: int, unit: int) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isentropic.policy.logprobs import Values
 
-BLOCK = 2048  # columns a program goes through at one time
+BLOCK = 4096  # columns a program goes through at one time
 WIDE = 8  # of which a thread reads so many in one go
 WARPS = 4
 IMPOSSIBLE = tl.constexpr(float("-inf"))
