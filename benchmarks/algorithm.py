@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import yaml
 
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "configs/algorithm"

@@ -8,7 +8,7 @@ answers to one, and 8,192 at most. Nothing is timed.
 
 import torch
 
-from isentropic.policy.batches import shared
+from isentropic.policy.batching.micro_batches import shared
 
 DRAWS = 50
 SHAPES = [(2, 32, 8), (4, 16, 8), (8, 8, 8), (8, 64, 16), (64, 8, 16)]  # ranks, groups of each, answers of a group

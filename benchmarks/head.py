@@ -19,8 +19,8 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from isentropic.policy import head_gradient, head_summary
-from isentropic.policy.logprobs import row_stats
+from isentropic.policy.model import head_gradient, head_summary
+from isentropic.policy.model.logprobs import row_stats
 
 GIB = 2**30
 Stats = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, Tensor]]

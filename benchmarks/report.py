@@ -1,4 +1,4 @@
-"""How long a report takes: made-up runs, as large as real ones, then `python -m isentropic.report` on them.
+"""How long a report takes: made-up runs, as large as real ones, then `python -m isentropic report` on them.
 
 python benchmarks/report.py 1 100 10000 --out benchmarks/results/report.json
 """
@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from omegaconf import OmegaConf
 
-from isentropic.compose import compose, loader_of
-from isentropic.entry import CONFIGS
+from isentropic.config.compose import compose, loader_of
+from isentropic.config.entry import CONFIGS
 
 METHODS = ("grpo", "dapo", "stare", "stapo")
 SEEDS = 5
@@ -96,7 +96,14 @@ def main() -> None:
             if not folder.exists():
                 make(folder, count, asked.steps)
             start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "isentropic.report", str(folder), "--out", str(Path(temporary) / "report")]
+            command = [
+                sys.executable,
+                "-m",
+                "isentropic.commands.report",
+                str(folder),
+                "--out",
+                str(Path(temporary) / "report"),
+            ]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             seconds = time.perf_counter() - start
             page = (Path(temporary) / "report" / "report.html").stat().st_size / 1e6

@@ -4,7 +4,7 @@
     python benchmarks/update.py --model 1.5b --share
     torchrun --nproc-per-node 2 benchmarks/update.py --model 1.5b
 
-Random weights of the shapes of `isentropic.benchmark`. `full_ms` is of micro-batches of `--rows`; `host_ms` of 1 row,
+Random weights of the shapes of `isentropic benchmark`. `full_ms` is of micro-batches of `--rows`; `host_ms` of 1 row,
 which a GPU is done with before the next is asked for, so that it is what the host takes. `busy` is the GPU's share of
 the time, by the profiler. Several ranks share the model by FSDP2. Prints JSON, and the costliest kernels and waits of
 the GPU.
@@ -31,17 +31,17 @@ from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
+from isentropic.batch import Drive, RolloutBatch, TokenStats
 from isentropic.benchmarking.model import sizes, write
-from isentropic.policy.batches import micro_batches
-from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.policy.batching.micro_batches import micro_batches
+from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 from isentropic.policy.update import Update, scored
-from isentropic.types import Drive, RolloutBatch, TokenStats
 
 ROOT = Path(__file__).parents[1]
 
 
 def written(name: str) -> Path:
-    """The folder of isentropic.benchmark's model of that name, made where there is none yet."""
+    """The folder of isentropic.commands.benchmark's model of that name, made where there is none yet."""
     known: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "configs/benchmark.yaml").benchmark.models)
     folder = Path(tempfile.gettempdir()) / "isentropic" / name
     write(folder, sizes(name, known, str(ROOT / "src/isentropic/assets/architectures.yaml")))

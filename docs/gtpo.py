@@ -7,8 +7,8 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from isentropic.algorithm.advantage import AdvantageEstimator
+from isentropic.batch import ScoredBatch
 from isentropic.rollout.curation.informative import Informative
-from isentropic.types import ScoredBatch
 
 CONFIGS = Path(__file__).parents[1] / "configs/algorithm/advantage"
 FIXTURE = [[0.3, 0.1, 1.2, 1.6, 0.5], [0.8, 2.0, 0.9, 0.4], [0.9, 0.2, 2.6], [1.1, 1.5]]

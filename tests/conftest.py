@@ -28,16 +28,16 @@ ROOT = Path(__file__).parents[1]
 SLOW = [
     "launching/test_sweep.py",
     "test_train.py",
-    "sampler/test_server.py",
-    "test_preflight.py",
-    "test_tune.py",
+    "sampler/vllm/test_server.py",
+    "commands/test_preflight.py",
+    "commands/test_tune.py",
     "test_add_a_method.py",
-    "sampler/test_vllm.py",
+    "sampler/vllm/test_colocated.py",
     "test_notebooks.py",
-    "policy/test_head.py",
+    "policy/model/test_fused_logprobs.py",
     "algorithm/test_composition.py",
     "algorithm/test_ranks.py",
-    "reporting/test_findings.py",
+    "reporting/test_report.py",
     "task/test_equality.py",
 ]
 
@@ -159,7 +159,7 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
     from isentropic.algorithm.control.constant import Constant
     from isentropic.algorithm.ratio.token import TokenRatio
     from isentropic.evaluation.avg_at_k import AvgAtK
-    from isentropic.policy.model import ModelSettings
+    from isentropic.policy.model.language_model import ModelSettings
     from isentropic.policy.module import Optimization, PolicyModule
 
     algorithm = Algorithm(
@@ -219,6 +219,12 @@ FOREIGN = {
     "SLURM_PROCID",
     "HYDRA_FULL_ERROR",
 }
+
+
+def module(name: str) -> str:
+    return f"isentropic.{name}" if name in ("train", "eval") else f"isentropic.commands.{name}"
+
+
 SMALL = [
     "experiment=quickstart",
     "rollout.size=32",
@@ -238,7 +244,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.
         clean = {key: value for key, value in os.environ.items() if key not in FOREIGN}
         settings = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         return subprocess.Popen(
-            [sys.executable, "-m", f"isentropic.{name}", *SMALL, *arguments], env=clean | settings, text=True,
+            [sys.executable, "-m", module(name), *SMALL, *arguments], env=clean | settings, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path_factory.mktemp("shell"),
         )  # fmt: skip
 
@@ -342,7 +348,7 @@ def ranked(forks) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(name: str, *arguments: str, ranks: int) -> subprocess.CompletedProcess[str]:
         worlds = a_world_of(ranks) if ranks > 1 else [{}]
-        found = forks(f"isentropic.{name}", *(([*SMALL, *arguments], world) for world in worlds))
+        found = forks(module(name), *(([*SMALL, *arguments], world) for world in worlds))
         code = max((one.returncode for one in found), key=abs)
         return subprocess.CompletedProcess(
             found[0].args, code, "".join(one.stdout for one in found), "".join(one.stderr for one in found)
@@ -387,8 +393,8 @@ def quickstart(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedPro
 @pytest.fixture(scope="session")
 def inside(tmp_path_factory) -> Callable[..., Path]:
     """The same entry points in this process, without their imports: overrides in, run folder out."""
-    from isentropic.compose import compose, loader_of
-    from isentropic.entry import CONFIGS
+    from isentropic.config.compose import compose, loader_of
+    from isentropic.config.entry import CONFIGS
 
     def run(function: Callable[..., object], *overrides: str, folder: Path | None = None) -> Path:
         folder = folder or tmp_path_factory.mktemp("run")

@@ -69,7 +69,7 @@ def test_its_rules_of_the_house_are_kept(run):
 
 
 def test_it_can_be_looked_at(run):
-    text, promised = command("isentropic.inspect")
+    text, promised = command("isentropic.commands.inspect_rollouts")
     assert promised.strip().startswith("loss ") and promised.strip() in run(text).splitlines()
 
 
@@ -80,5 +80,5 @@ def test_it_runs_as_an_ablation(project, run):
         with (project / "logs" / "mine" / f"algorithm.credit.mine.damp={damp}" / "metrics.csv").open() as file:
             touched.append([float(row["credit/mine"]) for row in csv.DictReader(file) if row["credit/mine"]])
     assert touched[0] == [0, 0] and len(touched[1]) == 2 and min(touched[1]) > 0.1
-    said = run(command("isentropic.report")[0])
+    said = run(command("isentropic.commands.report")[0])
     assert "logs/mine/report/report.html" in said and (project / "logs" / "mine" / "report" / "report.md").is_file()

@@ -46,21 +46,21 @@ ACROSS = {
     "algorithm/peers/test_verl_corrections.py": "verl's corrections for the sampler, and ours",
     "algorithm/peers/test_verl_losses.py": "verl's losses, and ours",
     "algorithm/test_markers.py": "each part, by what it says of itself",
-    "algorithm/test_recipes.py": "each recipe, composed from its parts",
-    "policy/test_head_gpu.py": "the head on a card",
+    "algorithm/config/test_recipes.py": "each recipe, composed from its parts",
+    "policy/model/test_fused_logprobs_gpu.py": "the head on a card",
     "slurm/test_slurm.py": "sweeps, requeues and the preflight on a real SLURM",
     "assets/test_base_model.py": "the base model that ships with the package",
 }
 
-# The process group is the concern of tensors.py; an engine that shares it must know it, and who tries it before a run.
+# The process group is the concern of reductions.py; an engine that shares it must know it, and who tries it before a run.
 COLLECTIVES = {
-    "tensors.py",
-    "sampler/vllm.py",
-    "sampler/engine.py",
-    "sampler/process.py",
-    "sampler/cards.py",
-    "sampler/server.py",
-    "sampler/team.py",
+    "reductions.py",
+    "sampler/vllm/colocated.py",
+    "sampler/vllm/engine_args.py",
+    "sampler/vllm/isolation.py",
+    "sampler/vllm/devices.py",
+    "sampler/vllm/server.py",
+    "sampler/vllm/tensor_parallel.py",
     "launching/meeting.py",
     "launching/trials.py",
 }
@@ -176,7 +176,7 @@ def test_every_folder_is_one_question_and_exports_nothing_twice(folder: Path):
 def test_files_and_functions_stay_short(path: Path):
     text = path.read_text()
     inside = path.relative_to(SOURCE).as_posix()
-    assert inside in LONG_FILES or text.count("\n") <= 200
+    assert inside in LONG_FILES or text.count("\n") <= 300
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and f"{inside}:{node.name}" not in LONG_FUNCTIONS:
             assert (node.end_lineno or 0) - node.lineno < 50, f"{node.name} has more than 50 lines"

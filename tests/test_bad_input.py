@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.build import BadInput
-from isentropic.compose import check_jobs, compose, loader_of
-from isentropic.entry import CONFIGS
+from isentropic.config.build import BadInput
+from isentropic.config.compose import check_jobs, compose, loader_of
+from isentropic.config.entry import CONFIGS
 from isentropic.train import go_on, parts, train
 
 START = "policy.reference=${policy.model.path}"

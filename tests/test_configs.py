@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from isentropic.compose import check_jobs, loader_of
+from isentropic.config.compose import check_jobs, loader_of
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 # Parts stand next to GRPO's, as a recipe may set what another part does not have; sets are of one task.

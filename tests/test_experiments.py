@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isentropic.build import build
-from isentropic.compose import compose, loader_of
+from isentropic.config.build import build
+from isentropic.config.compose import compose, loader_of
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 PRESETS = sorted(p.stem for p in (CONFIGS / "experiment").glob("*.yaml") if "(arXiv:" in p.read_text())

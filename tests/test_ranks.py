@@ -5,8 +5,8 @@ from pathlib import Path
 CONFIGS = Path(__file__).parents[1] / "configs"
 SCRIPT = """
 from pathlib import Path
-from isentropic.entry import main
-from isentropic.build import build
+from isentropic.config.entry import main
+from isentropic.config.build import build
 
 @main("train", Path(__file__).parent / "configs")
 def train(cfg):

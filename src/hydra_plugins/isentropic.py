@@ -30,8 +30,8 @@ class HandsOn(Launcher):
         }
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        from isentropic.build import bad_input, check
-        from isentropic.entry import one_sentence
+        from isentropic.config.build import bad_input, check
+        from isentropic.config.entry import one_sentence
 
         self.config, self.loader = config, hydra_context.config_loader
         name = f"{self.launcher.__module__}.{self.launcher.__qualname__}"
@@ -40,7 +40,7 @@ class HandsOn(Launcher):
             self.made = self.launcher(**self.settings)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from isentropic.entry import one_sentence
+        from isentropic.config.entry import one_sentence
         from isentropic.launching.sweep import sweep
 
         with one_sentence():

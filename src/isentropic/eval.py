@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from isentropic.entry import main
+from isentropic.config.entry import main
 from isentropic.train import parts
 
 

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from isentropic.types import Group, PerRow
+from isentropic.batch import Group, PerRow
 
 
 def in_order(values: Float[Tensor, " M"], below: int, above: int) -> Float[Tensor, "2"]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.build import BadInput, bad_input, build, plain
-from isentropic.entry import CONFIGS, main, quiet, rank
+from isentropic.config.build import BadInput, bad_input, build, plain
+from isentropic.config.entry import CONFIGS, main, quiet, rank
 
 if TYPE_CHECKING:
     from lightning import Trainer
@@ -42,7 +42,7 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
     from lightning import seed_everything
 
-    from isentropic.policy.checkpoints import check
+    from isentropic.policy.checkpoint.checks import check
 
     quiet()  # once more, as lightning sets its own level when it is imported
     seed_everything(cfg.seed, verbose=False)
@@ -62,10 +62,10 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
+    from isentropic.algorithm.compatibility import check_parts, check_sampler
     from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.logger.aliases import check as check_alias
-    from isentropic.policy.compatibility import check_parts, check_sampler
-    from isentropic.sampler.requests import check_model
+    from isentropic.sampler.validation import check_model
 
     context = cfg.sampler.get("max_model_len")
     with bad_input("policy.model.path"):
@@ -117,7 +117,7 @@ def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
 
     But a run's `own` may lack only its last evaluation.
     """
-    from isentropic.policy.checkpoints import check
+    from isentropic.policy.checkpoint.checks import check
 
     if cfg.ckpt_path:
         with bad_input("ckpt_path"):
@@ -158,7 +158,7 @@ def set_aside(metrics: Path, resumed: bool) -> None:
 
 def fall_back(cfg: DictConfig) -> None:
     """Where vLLM is not to be had, transformers answers, with the settings that the two share."""
-    from isentropic.sampler.vllm import available
+    from isentropic.sampler.vllm.colocated import available
 
     if cfg.sampler._target_.endswith(".VllmSampler") and not available():
         print("vLLM is not installed here; going on with sampler=transformers", flush=True)

@@ -15,9 +15,9 @@ from isentropic.algorithm.aggregation.token_mean import TokenMean
 from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
-from isentropic.policy.logprobs import entropy, sensitivity
-from isentropic.tensors import average, masked_mean, totals
-from isentropic.types import ScoredBatch, TokenStats, Vitals
+from isentropic.batch import ScoredBatch, TokenStats, Vitals
+from isentropic.policy.model.logprobs import entropy, sensitivity
+from isentropic.reductions import average, masked_mean, totals
 
 V, S = 7, 6
 MIXED = (1, 0, 0, 0), (1, 1, 0, 0.5), (0, 1, 1, 1), (0, 0, 1, 1)

@@ -75,7 +75,7 @@ def table(rows, pad):
 @pytest.fixture
 def paper():
     """Four answers, right, wrong, right, wrong, with garbage in the padding; and the policy after a step."""
-    from isentropic.types import ScoredBatch, TokenStats
+    from isentropic.batch import ScoredBatch, TokenStats
 
     old = table([[0.9, 0.0012, 0.5, 0.3, 0.8], [0.7, 0.05, 0.6, 0.00012], [0.0009, 0.95, 0.0006], [0.4, 0.25]], 1).log()
     new = table([[0.92, 0.0015, 0.7, 0.2, 0.8], [0.5, 0.06, 0.6, 0.0015], [0.001, 0.95, 0.0005], [0.5, 0.22]], 1).log()
@@ -96,8 +96,8 @@ def charge():
 
     In one micro-batch, or in as many as lists of row numbers are given.
     """
-    from isentropic.tensors import masked_mean, totals
-    from isentropic.types import TokenStats, Vitals
+    from isentropic.batch import TokenStats, Vitals
+    from isentropic.reductions import masked_mean, totals
 
     def charged(algorithm, batch, now, *micro_batches, progress=0.0):
         logp = now.logp.clone().requires_grad_()

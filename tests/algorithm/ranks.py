@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from bigrams import S, rollouts, step
 
-from isentropic.tensors import (
+from isentropic.reductions import (
     alone,
     gather,
     largest,

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isentropic.tensors import masked_mean, row_mean
+from isentropic.reductions import masked_mean, row_mean
 
 NO_DUAL = "algorithm.clipping.ceiling=inf"
 OPEN = "algorithm.control.target=1.2"  # the fixture's entropy is 1.007143

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.distributions import Categorical
 
-from isentropic.policy.logprobs import logits_stats
-from isentropic.types import Vitals
+from isentropic.batch import Vitals
+from isentropic.policy.model.logprobs import logits_stats
 
 CONFIGS = Path(__file__).parents[2] / "configs/algorithm"
 CONTROLLERS = sorted(path.stem for path in (CONFIGS / "control").glob("*.yaml"))

@@ -14,9 +14,9 @@ from isentropic.algorithm.diagnostics import (
     shares,
     touched,
 )
-from isentropic.policy.logprobs import entropy, sensitivity
-from isentropic.tensors import totals
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.policy.model.logprobs import entropy, sensitivity
+from isentropic.reductions import totals
 
 B, S, V = 6, 4, 5
 LENGTHS = torch.tensor([4, 2, 3, 4, 1, 3])

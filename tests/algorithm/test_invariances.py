@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isentropic.tensors import masked_mean, masked_std
+from isentropic.reductions import masked_mean, masked_std
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.types import Credit, Drive, Vitals
+from isentropic.batch import Credit, Drive, Vitals
 
 CONFIGS = Path(__file__).parents[2] / "configs/algorithm"
 SEAMS = "credit", "clipping", "penalty"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.tensors import masked_max, masked_mean, masked_std, quantile, top_fraction
+from isentropic.reductions import masked_max, masked_mean, masked_std, quantile, top_fraction
 
 RECIPES = sorted(path.stem for path in (Path(__file__).parents[2] / "configs/algorithm").glob("*.yaml"))
 KINDS = ["mixed", "uneven", "certain", "all right", "one answer", "no token"]

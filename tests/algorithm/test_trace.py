@@ -7,7 +7,7 @@ import torch
 from isentropic.algorithm.credit import CreditRule
 from isentropic.algorithm.penalty import Penalty
 from isentropic.algorithm.trace import trace
-from isentropic.types import Vitals
+from isentropic.batch import Vitals
 
 OPEN = ["algorithm=stare_c2", "algorithm.control.target=1.2", "algorithm.credit.stare.top=0.25"]
 VITALS = Vitals(1.007143, 0.0)

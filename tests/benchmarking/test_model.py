@@ -2,8 +2,8 @@ import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from isentropic.benchmarking.model import sizes, write
-from isentropic.entry import CONFIGS
-from isentropic.sampler.requests import end_tokens
+from isentropic.config.entry import CONFIGS
+from isentropic.sampler.validation import end_tokens
 from isentropic.task.noise import Noise
 
 TABLE = str(CONFIGS.parent / "src/isentropic/assets/architectures.yaml")

@@ -13,8 +13,8 @@ from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
-from isentropic.policy.record import Seen
-from isentropic.types import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
+from isentropic.policy.log_row import Seen
 
 
 class Letters:

@@ -10,7 +10,7 @@ import torch
 
 from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.evaluate import Evaluate
-from isentropic.callbacks.sampler import SamplerCallback
+from isentropic.callbacks.weight_sync import SamplerCallback
 
 
 def judged(module):

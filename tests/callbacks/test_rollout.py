@@ -4,7 +4,7 @@ from math import isfinite
 import pytest
 
 from isentropic.callbacks.rollout import RolloutReport
-from isentropic.callbacks.sampler import SamplerCallback
+from isentropic.callbacks.weight_sync import SamplerCallback
 from isentropic.rollout.curation.informative import Informative
 from isentropic.rollout.curation.overlong import Overlong
 

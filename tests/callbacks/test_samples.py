@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from isentropic.callbacks.samples import Samples, number, numbers, one_or_all, texts
-from isentropic.policy.batches import join
-from isentropic.policy.record import Seen
+from isentropic.policy.batching.micro_batches import join
+from isentropic.policy.log_row import Seen
 
 
 def test_whole_groups_are_written_with_what_their_tokens_were_worth(run, tmp_path):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from isentropic.entry import main
+from isentropic.config.entry import main
 
 @main("train", Path(__file__).parent / "configs")
 def train(cfg):

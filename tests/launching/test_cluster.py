@@ -6,7 +6,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 from isentropic.launching import Job
 from isentropic.launching.cluster import WARNED, outside, resumed, wants
 from isentropic.launching.devices import Needs

@@ -1,7 +1,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 from isentropic.launching.devices import Needs, listed_in, needs, visible
 
 DIVIDED = """GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5c9e)

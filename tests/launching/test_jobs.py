@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hydra.types import RunMode
 
-from isentropic.build import BadInput
-from isentropic.compose import loader_of
-from isentropic.entry import CONFIGS
+from isentropic.config.build import BadInput
+from isentropic.config.compose import loader_of
+from isentropic.config.entry import CONFIGS
+from isentropic.config.names import name_sweep
 from isentropic.launching.jobs import plan
-from isentropic.launching.names import name_sweep
 
 ALGORITHMS = [["algorithm=grpo", "seed=0"], ["algorithm=dapo", "seed=0"]]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hydra.utils import get_class
 
-from isentropic.build import BadInput
-from isentropic.compose import compose, loader_of
-from isentropic.entry import CONFIGS
+from isentropic.config.build import BadInput
+from isentropic.config.compose import compose, loader_of
+from isentropic.config.entry import CONFIGS
 from isentropic.launching.devices import Needs
 from isentropic.launching.local import Local, fitting
-from isentropic.status import read
+from isentropic.runs.status import read
 
 ALONE = Needs(processes=1, nodes=1, gpu=True)
 

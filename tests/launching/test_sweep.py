@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from isentropic.status import read
+from isentropic.runs.status import read
 
 TWINS = [
     "tags=[killed],[whole]",  # changes nothing of what is learnt

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from isentropic.plan import composed, planned
+from isentropic.commands.plan import composed, planned
 
 PLAN = "experiment=stare_r1_distill_qwen_1_5b"
 

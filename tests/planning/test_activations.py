@@ -14,7 +14,7 @@ SHIPPED = str(ASSETS / "countdown")
 
 def saved(dtype, checkpointing, rows=3, width=66):
     """Bytes per token that autograd keeps of a forward pass, without weights and their copies."""
-    from isentropic.policy.model import LanguageModel, ModelSettings
+    from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 
     policy = LanguageModel(ModelSettings(SHIPPED, dtype, 4096, False, checkpointing, False))
     tokens = torch.randint(2, 20, (rows, width))

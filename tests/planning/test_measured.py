@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from isentropic.plan import composed, planned
+from isentropic.commands.plan import composed, planned
 from isentropic.planning.measured import Comparison, table
 
 FOUND = {

@@ -10,7 +10,7 @@ from isentropic.planning.activations import kept, passing
 from isentropic.planning.architecture import architecture
 from isentropic.planning.memory import GIB, engine_bytes, memory
 from isentropic.planning.workload import Adapter
-from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 
 ASSETS = Path(__file__).parents[2] / "src" / "isentropic" / "assets"
 SHIPPED = str(ASSETS / "countdown")

@@ -1,6 +1,6 @@
 import pytest
 
-from isentropic.plan import of_preset
+from isentropic.commands.plan import of_preset
 from isentropic.planning.page import END, START, page
 
 

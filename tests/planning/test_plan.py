@@ -1,4 +1,4 @@
-from isentropic.plan import composed, planned
+from isentropic.commands.plan import composed, planned
 from isentropic.planning.memory import GIB
 from isentropic.planning.plan import summary, text
 

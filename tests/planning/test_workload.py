@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from isentropic.plan import composed, planned
+from isentropic.commands.plan import composed, planned
 
 SCRIPT = Path(__file__).with_name("planning_rank.py")
 

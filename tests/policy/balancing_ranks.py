@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from isentropic.policy.balance import balanced
-from isentropic.types import RolloutBatch
+from isentropic.batch import RolloutBatch
+from isentropic.policy.batching.balance import balanced
 
 RANKS, GROUPS, ANSWERS = 3, 16, 4  # groups of each rank
 

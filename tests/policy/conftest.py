@@ -22,7 +22,7 @@ class Rollouts:
 @pytest.fixture
 def rollout():
     """8 completions of 2 prompts, of 3 to 10 tokens, rewards of both kinds in each group."""
-    from isentropic.types import RolloutBatch
+    from isentropic.batch import RolloutBatch
 
     torch.manual_seed(3)
     lengths = torch.tensor([3, 10, 5, 7, 4, 9, 6, 8])
@@ -62,7 +62,7 @@ def policy(tiny_model):
     from isentropic.algorithm.control.gate import Gate
     from isentropic.algorithm.credit.stare import Stare
     from isentropic.algorithm.ratio.token import TokenRatio
-    from isentropic.policy.model import ModelSettings
+    from isentropic.policy.model.language_model import ModelSettings
     from isentropic.policy.module import PolicyModule
     from isentropic.policy.optimization import Optimization
 

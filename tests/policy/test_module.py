@@ -45,7 +45,7 @@ def test_an_update_does_not_depend_on_the_padding(policy, fit, rollout, wider):
 
 def test_masters_are_fp32_and_a_small_learning_rate_moves_them(policy, fit, rollout):
     module = policy(lr=1e-6)
-    from isentropic.policy.model import LanguageModel
+    from isentropic.policy.model.language_model import LanguageModel
 
     before = {name: value.clone() for name, value in LanguageModel(module.model).weights()}
     assert {value.dtype for value in before.values()} == {torch.float32}
@@ -107,7 +107,7 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_said(policy, fit, rollout
     bad = replace(rollout, reward=torch.where(torch.arange(8) == 0, torch.inf, rollout.reward))
     with pytest.warns(UserWarning, match="rollout 1: the gradient norm is nan"):
         metrics = fit(module, [bad])
-    from isentropic.policy.model import LanguageModel
+    from isentropic.policy.model.language_model import LanguageModel
 
     untouched = {name: value.clone() for name, value in LanguageModel(module.model).weights()}
     assert metrics["policy/skipped"] == 1 and distance(untouched, weights(module)) == 0

@@ -49,10 +49,10 @@ def elaborate():
 
 @pytest.mark.parametrize("parts, once", [(plain, True), (plain, False), (elaborate, False)])
 def test_between_micro_batches_nothing_waits_for_the_device(tiny_model, rollout, parts, once):
-    from isentropic.policy.batches import micro_batches
-    from isentropic.policy.model import LanguageModel, ModelSettings
+    from isentropic.batch import Drive, TokenStats
+    from isentropic.policy.batching.micro_batches import micro_batches
+    from isentropic.policy.model.language_model import LanguageModel, ModelSettings
     from isentropic.policy.update import Update, scored
-    from isentropic.types import Drive, TokenStats
 
     model = LanguageModel(ModelSettings(tiny_model, "bfloat16", 64, True, "none", False))
     before = TokenStats(*(torch.zeros(rollout.mask.shape) for _ in range(3)))

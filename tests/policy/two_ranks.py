@@ -8,11 +8,11 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
-from isentropic.policy import sharding
-from isentropic.policy.adapters import LowRank
-from isentropic.policy.batches import micro_batches
-from isentropic.policy.model import LanguageModel, ModelSettings
-from isentropic.types import RolloutBatch
+from isentropic.batch import RolloutBatch
+from isentropic.policy.batching.micro_batches import micro_batches
+from isentropic.policy.model import fsdp
+from isentropic.policy.model.language_model import LanguageModel, ModelSettings
+from isentropic.policy.model.lora import LowRank
 
 ADAPTER = LowRank(rank=3, alpha=6.0, targets=["q_proj", "o_proj", "down_proj"], base_dtype="float32", seed=5)
 TOKENS = torch.randint(24, (4, 11), generator=torch.Generator().manual_seed(0))
@@ -97,7 +97,7 @@ if __name__ == "__main__":
     mesh = init_device_mesh("cpu", (2,))
     mine = [rank, rank + 2]
     found = dict(cases(sys.argv[3:], mesh, mine))
-    sharding.BUCKET = 5000  # some tensors are larger, and some buckets hold several
+    fsdp.BUCKET = 5000  # some tensors are larger, and some buckets hold several
     for path in sys.argv[3:]:
         model = LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), mesh)
         found[path, "buckets"] = cloned(model, "bfloat16")

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from isentropic.reporting.answers import of_line
 from isentropic.reporting.tokens import Sheet, add, load, sheets, write
+from isentropic.runs.completions import of_line
 
 EVIL = ["<img src=x onerror=\"document.title='broken'\">", "</script><script>document.title='broken'</script>", "&lt;"]
 

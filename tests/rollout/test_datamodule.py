@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from isentropic.callbacks.checkpoint import Checkpoint
-from isentropic.callbacks.sampler import SamplerCallback
+from isentropic.callbacks.weight_sync import SamplerCallback
 from isentropic.rollout.datamodule import Judging
-from isentropic.sampler.transformers import TransformersSampler
+from isentropic.sampler.hf import TransformersSampler
 from isentropic.task import Task
 
 

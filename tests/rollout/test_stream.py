@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from isentropic.rollout.ask import Asker
 from isentropic.rollout.curation.informative import Informative
 from isentropic.rollout.curation.overlong import Overlong
+from isentropic.rollout.generate import Asker
 from isentropic.rollout.stream import EvaluationStream, RolloutStream, place
-from isentropic.sampler.transformers import TransformersSampler
+from isentropic.sampler.hf import TransformersSampler
 
 
 def engine(model):

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding
-from isentropic.sampler.vllm import VllmSampler, available
+from isentropic.sampler.vllm.colocated import VllmSampler, available
 
 path, folder, rank, together = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 torch.set_num_threads(1)

@@ -141,7 +141,15 @@ def test_a_job_that_slurm_will_not_start_is_told_with_the_reason_and_ctrl_c_leav
 
 def preflight(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     path = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    line = ["srun", "--nodes=2", "--ntasks-per-node=1", sys.executable, "-m", "isentropic.preflight", *arguments]
+    line = [
+        "srun",
+        "--nodes=2",
+        "--ntasks-per-node=1",
+        sys.executable,
+        "-m",
+        "isentropic.commands.preflight",
+        *arguments,
+    ]
     return subprocess.run(line, env=os.environ | path | variables, capture_output=True, text=True, timeout=300)
 
 

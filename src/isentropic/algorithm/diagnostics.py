@@ -17,8 +17,8 @@ from math import isfinite, nan
 
 import torch
 
-from isentropic.tensors import average, masked_mean, share, totals
-from isentropic.types import Credit, Mask, Metrics, PerToken, Scalar, ScoredBatch, Totals
+from isentropic.batch import Credit, Mask, Metrics, PerToken, Scalar, ScoredBatch, Totals
+from isentropic.reductions import average, masked_mean, share, totals
 
 QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected")
 PREDICTED, SQUARE = "entropy/predicted_change", "ratio/mean_square"  # of a step; rows of metrics are made of them

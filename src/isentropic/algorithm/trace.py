@@ -14,8 +14,8 @@ import torch
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping import Bounds
 from isentropic.algorithm.diagnostics import describe, of_micro_batch, of_rollout, quadrants, shares, touched
-from isentropic.tensors import totals
-from isentropic.types import Credit, Drive, Mask, PerToken, Rows, ScoredBatch, TokenStats, Vitals
+from isentropic.batch import Credit, Drive, Mask, PerToken, Rows, ScoredBatch, TokenStats, Vitals
+from isentropic.reductions import totals
 
 _reader: list[set[str]] = []  # the innermost part that is being watched
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from isentropic.status import installed
+from isentropic.runs.status import installed
 
 VERSION = "1.16"
 ENVIRONMENT = {

@@ -6,7 +6,7 @@ from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.utilities import rank_zero_warn
 
-from isentropic.reporting.curves import curves
+from isentropic.reporting.render.run_curves import curves
 
 
 class Curves(Callback):

@@ -6,8 +6,8 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from rich import print
 
-from isentropic.tensors import masked_mean
-from isentropic.types import RolloutBatch
+from isentropic.batch import RolloutBatch
+from isentropic.reductions import masked_mean
 
 
 class RolloutReport(Callback):

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.trace import limits, weight
-from isentropic.policy.record import Seen
-from isentropic.types import Credit, Mask, PerToken, ScoredBatch
+from isentropic.batch import Credit, Mask, PerToken, ScoredBatch
+from isentropic.policy.log_row import Seen
 
 LIMITS = ("low", "high", "ceiling")  # of the importance ratio; other clippings have other numbers, or none
 
@@ -24,7 +24,7 @@ LIMITS = ("low", "high", "ceiling")  # of the importance ratio; other clippings 
 class Samples(Callback):
     """One completion per line, whole groups; the per-token lists run along the tokens the policy chose. Rank 0's only.
 
-    `isentropic.inspect` and the token page of a report read the file.
+    `isentropic inspect` and the token page of a report read the file.
     """
 
     def __init__(self, groups: int, every: int) -> None:

@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torchmetrics import Metric
 
-from isentropic.tensors import rank
-from isentropic.types import Flag, Group
+from isentropic.batch import Flag, Group
+from isentropic.reductions import rank
 
 PerProblem = Float[Tensor, " P"]
 Counts = Int[Tensor, " P"]

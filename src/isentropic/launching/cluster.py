@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 from isentropic.launching import Compose, Job, Launcher, Outcome
 from isentropic.launching.devices import Needs, needs
-from isentropic.launching.queue import Submissions, folder_of, follow, states, told
+from isentropic.launching.slurm_queue import Submissions, folder_of, follow, states, told
 
 TRAINER = ("trainer", "experiment", "debug", "local")  # overrides that may change how many GPUs a job wants
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 from hydra.core.config_loader import ConfigLoader
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
+from isentropic.config.names import FIXED, job_name, quote
 from isentropic.launching import Job
-from isentropic.launching.names import FIXED, job_name, quote
 
 NOT_OF_A_JOB = re.compile(r"hydra([./](mode|sweep|sweeper|launcher)\b|\.run\.dir=|\.job\.num=)")
 

@@ -7,11 +7,11 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 from isentropic.launching import Compose, Job, Launcher, Outcome
 from isentropic.launching.devices import VISIBLE, Needs, cores, needs, visible
 from isentropic.launching.processes import Running, start, stoppable
-from isentropic.launching.table import clock
+from isentropic.launching.summary import clock
 
 POLL = 0.1  # seconds between looks at what runs
 

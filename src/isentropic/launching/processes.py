@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from isentropic.launching import Job, Outcome
-from isentropic.launching.table import outcome_of
+from isentropic.launching.summary import outcome_of
 
 
 @dataclass

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 from isentropic.launching import Job
 from isentropic.launching.cluster import SRUN, Cluster, outside
-from isentropic.launching.queue import HIDDEN, folder_of
+from isentropic.launching.slurm_queue import HIDDEN, folder_of
 from isentropic.launching.submitted import Rank
 
 if TYPE_CHECKING:

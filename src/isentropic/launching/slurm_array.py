@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from isentropic.build import BadInput
+from isentropic.config.build import BadInput
 from isentropic.launching import Job
 from isentropic.launching.cluster import CHECKPOINT, LAST, SRUN, WARNED, Cluster, outside
-from isentropic.launching.queue import HIDDEN, folder_of
+from isentropic.launching.slurm_queue import HIDDEN, folder_of
 
 SCRIPT = """\
 #!/bin/bash

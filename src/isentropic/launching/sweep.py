@@ -10,8 +10,8 @@ from omegaconf import DictConfig
 
 from isentropic.launching import Launcher, Outcome
 from isentropic.launching.jobs import compose, plan
-from isentropic.launching.survey import move_aside, survey
-from isentropic.launching.table import ENDED
+from isentropic.launching.resume import move_aside, survey
+from isentropic.launching.summary import ENDED
 
 
 def sweep(

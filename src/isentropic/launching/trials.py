@@ -125,4 +125,4 @@ def start_further(size: int, port: int, command: Sequence[str]) -> list[subproce
 
 
 def python(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "isentropic.preflight", *arguments]
+    return [sys.executable, "-m", "isentropic", "preflight", *arguments]

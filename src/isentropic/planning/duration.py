@@ -10,7 +10,7 @@ from isentropic.planning.decoding import concurrency, rollout
 from isentropic.planning.memory import learnt
 from isentropic.planning.workload import FP32, Workload
 
-# bytes for each number of the logits, by the kernels of policy/head.py: measured, as they compute besides
+# bytes for each number of the logits, by the kernels of fused_logprobs.py: measured, as they compute besides
 READING, TRAINING = 5.4, 11.4
 PASSES_OF_ADAMW = 10  # over a tensor of the parameters' size: norm, clipping, two moments, weights
 AGAIN = {"none": 0.0, "selective": 0.0, "full": 1.0}  # products of a layer in the backward pass

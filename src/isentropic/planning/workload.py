@@ -6,9 +6,9 @@ from typing import Any
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.planning.lengths import Lengths
-from isentropic.policy.batches import cut, level
-from isentropic.policy.lines import Prompts, runs
-from isentropic.tensors import alone
+from isentropic.policy.batching.micro_batches import cut, level
+from isentropic.policy.batching.packing import Prompts, runs
+from isentropic.reductions import alone
 
 FP32 = 4
 BYTES = {"float32": FP32, "bfloat16": 2}

@@ -15,18 +15,18 @@ from torchmetrics import MetricCollection
 
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.policy.adapters import LowRank
-from isentropic.policy.balance import balanced
-from isentropic.policy.batches import MicroBatch, blank, join, lay, micro_batches
-from isentropic.policy.clock import Clock, timed
-from isentropic.policy.model import LanguageModel, ModelSettings
+from isentropic.batch import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+from isentropic.policy.batching.balance import balanced
+from isentropic.policy.batching.micro_batches import MicroBatch, blank, join, lay, micro_batches
+from isentropic.policy.checkpoint.sharded import Files
+from isentropic.policy.log_row import Record, Seen
+from isentropic.policy.model.language_model import LanguageModel, ModelSettings
+from isentropic.policy.model.lora import LowRank
+from isentropic.policy.model.reference import Reference, reference_settings
 from isentropic.policy.optimization import Optimization
-from isentropic.policy.record import Record, Seen
-from isentropic.policy.reference import Reference, reference_settings
-from isentropic.policy.shards import Files
+from isentropic.policy.timing import Clock, timed
 from isentropic.policy.update import Learnt, Update, scored
-from isentropic.tensors import masked_mean
-from isentropic.types import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+from isentropic.reductions import masked_mean
 
 
 class PolicyModule(LightningModule):

@@ -10,11 +10,11 @@ from torch.distributed.fsdp import FSDPModule
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.diagnostics import of_micro_batch
-from isentropic.policy.batches import MicroBatch
-from isentropic.policy.logprobs import Entropy
-from isentropic.policy.model import LanguageModel
-from isentropic.tensors import totals
-from isentropic.types import Credit, Drive, Mask, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Totals
+from isentropic.batch import Credit, Drive, Mask, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Totals
+from isentropic.policy.batching.micro_batches import MicroBatch
+from isentropic.policy.model.language_model import LanguageModel
+from isentropic.policy.model.logprobs import Entropy
+from isentropic.reductions import totals
 
 
 class Learnt(NamedTuple):

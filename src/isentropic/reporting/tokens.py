@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from isentropic.reporting import html
-from isentropic.reporting.answers import Answer
-from isentropic.reporting.samples import NAME, choose
+from isentropic.reporting.render import html
+from isentropic.runs.completions import Answer
+from isentropic.runs.samples import NAME, choose
 
 SIZE = 2_500_000  # bytes of answers on a page
 SCRIPTS, STYLES = ["tokens.js"], ["base.css", "tokens.css"]

@@ -7,9 +7,9 @@ from math import nan
 import torch
 from torch import Tensor
 
+from isentropic.batch import RolloutBatch
 from isentropic.sampler import Completion
 from isentropic.task import Verdict
-from isentropic.types import RolloutBatch
 
 PAD = 0  # any id does: nothing reads what lies beyond the mask
 

@@ -8,12 +8,12 @@ from sys import maxsize
 from lightning import LightningDataModule
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from isentropic.rollout.ask import Asker
+from isentropic.reductions import world_size
 from isentropic.rollout.curation import Curator
+from isentropic.rollout.generate import Asker
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
-from isentropic.tensors import world_size
 
 READ = 256  # prompts of a split that are measured before the run; the sampler refuses what slips through
 

@@ -9,14 +9,14 @@ from sys import maxsize
 
 import torch
 
-from isentropic.rollout.ask import Asker
+from isentropic.batch import RolloutBatch
+from isentropic.reductions import average, group_mean, largest, rank, world_size
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
+from isentropic.rollout.generate import Asker
 from isentropic.rollout.reflection import reflects
 from isentropic.sampler import Decoding
 from isentropic.task import Problem, Status
-from isentropic.tensors import average, group_mean, largest, rank, world_size
-from isentropic.types import RolloutBatch
 
 
 @dataclass(frozen=True)

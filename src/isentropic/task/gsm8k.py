@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from isentropic.task import Problem, Split, Task, Verdict
 from isentropic.task.answers import final_answer
+from isentropic.task.dataset_files import from_file, from_hub
 from isentropic.task.prompts import check_template, fill
-from isentropic.task.records import from_file, from_hub
 from isentropic.task.verifier import Verifier
 
 HUB = "openai/gsm8k"

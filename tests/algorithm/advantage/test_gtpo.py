@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.types import ScoredBatch
+from isentropic.batch import ScoredBatch
 
 NO_CEILING = "algorithm.clipping.ceiling=inf"
 GTPO = "algorithm=gtpo"

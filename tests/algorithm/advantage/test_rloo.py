@@ -39,7 +39,7 @@ def test_answers_of_equal_worth_have_exactly_no_advantage(reward):
 
 
 def batch_of(rewards):
-    from isentropic.types import ScoredBatch
+    from isentropic.batch import ScoredBatch
 
     rows = len(rewards)
     reward, blank, mask = torch.tensor(rewards), torch.zeros(rows, 2), torch.ones(rows, 2, dtype=torch.bool)

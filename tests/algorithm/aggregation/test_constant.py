@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.aggregation.constant import Constant
-from isentropic.tensors import totals
+from isentropic.reductions import totals
 
 COST = torch.tensor([[1.0, 1, 1, 1], [5, torch.nan, torch.inf, 9]])
 MASK = torch.tensor([[True] * 4, [True, False, False, False]])

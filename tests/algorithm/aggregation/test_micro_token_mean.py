@@ -3,7 +3,7 @@ import torch
 
 from isentropic.algorithm.aggregation.micro_token_mean import MicroTokenMean
 from isentropic.algorithm.aggregation.token_mean import TokenMean
-from isentropic.tensors import totals
+from isentropic.reductions import totals
 
 COST = torch.tensor([[1.0, 1, 1, 1], [5, torch.nan, torch.inf, 9], [3, 3, 9, 9]])
 MASK = torch.tensor([[True] * 4, [True, False, False, False], [True, True, False, False]])

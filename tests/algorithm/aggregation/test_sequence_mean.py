@@ -1,7 +1,7 @@
 import torch
 
 from isentropic.algorithm.aggregation.sequence_mean import SequenceMean
-from isentropic.tensors import totals
+from isentropic.reductions import totals
 
 
 def test_every_answer_counts_the_same():

@@ -1,7 +1,7 @@
 import torch
 
 from isentropic.algorithm.aggregation.token_mean import TokenMean
-from isentropic.tensors import totals
+from isentropic.reductions import totals
 
 
 def test_every_token_counts_the_same():

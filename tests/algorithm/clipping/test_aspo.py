@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.clipping.aspo import Aspo, AspoBounds
-from isentropic.types import Credit
+from isentropic.batch import Credit
 
 RATIO = torch.tensor([[0.25, 0.5, 1.0, 1.25, 2.0, 8.0]], dtype=torch.float64)
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.clipping.cispo import Cispo, CispoBounds
-from isentropic.types import Credit
+from isentropic.batch import Credit
 
 VERL = ["algorithm.clipping.low=0.2"]
 

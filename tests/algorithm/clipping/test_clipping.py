@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 NAMES = sorted(path.stem for path in (Path(__file__).parents[3] / "configs/algorithm/clipping").glob("*.yaml"))
 DRIVE = Drive(up=0.5, down=0.5)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isentropic.algorithm.clipping.dynamic import Dynamic
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats, Vitals
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats, Vitals
 
 NO_DUAL = "algorithm.clipping.ceiling=inf"
 GIVEN = {"low": 0.2, "high": 0.2, "ceiling": 10, "high_slope": -0.25, "high_intercept": 0.5, "low_slope": -0.13}

@@ -3,7 +3,7 @@ import torch
 
 from isentropic.algorithm.clipping import PpoBounds
 from isentropic.algorithm.clipping.fixed import Fixed
-from isentropic.types import Credit
+from isentropic.batch import Credit
 
 RATIO = torch.tensor([[0.5, 0.9, 1.0, 1.25, 1.5, 20.0]])
 

@@ -5,7 +5,7 @@ import torch
 
 from isentropic.algorithm.clipping import PpoBounds
 from isentropic.algorithm.clipping.gmpo import Gmpo, GmpoBounds
-from isentropic.types import Credit
+from isentropic.batch import Credit
 
 
 @pytest.mark.golden

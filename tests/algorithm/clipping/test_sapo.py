@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isentropic.algorithm.clipping.sapo import Sapo, SapoBounds
-from isentropic.types import Credit
+from isentropic.batch import Credit
 
 
 def slope(ratio, sign, tau_pos=1.0, tau_neg=1.05):

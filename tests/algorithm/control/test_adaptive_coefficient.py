@@ -1,7 +1,7 @@
 import pytest
 
 from isentropic.algorithm.control.adaptive_coefficient import AdaptiveCoefficient
-from isentropic.types import Vitals
+from isentropic.batch import Vitals
 
 NAN = float("nan")
 RULE = {"target": 0.2, "start": 0.0, "step": 0.005, "ceiling": 0.012}

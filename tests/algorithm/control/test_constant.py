@@ -1,5 +1,5 @@
 from isentropic.algorithm.control.constant import Constant
-from isentropic.types import Drive, Vitals
+from isentropic.batch import Drive, Vitals
 
 
 def test_no_reading_matters():

@@ -2,7 +2,7 @@ import pytest
 
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.control.gate import Gate
-from isentropic.types import Drive, Vitals
+from isentropic.batch import Drive, Vitals
 
 NAN = float("nan")
 

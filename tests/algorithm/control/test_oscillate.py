@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from isentropic.algorithm.control.oscillate import Oscillate
 from isentropic.algorithm.control.phases import Phases
-from isentropic.types import Drive, Vitals
+from isentropic.batch import Drive, Vitals
 
 NAN = float("nan")
 READINGS = [1.0, 0.6, 0.2, 0.5, 0.9, 0.65, 0.5, 0.19, 0.3, 0.35]

@@ -1,7 +1,7 @@
 import pytest
 
 from isentropic.algorithm.control.phases import Phases
-from isentropic.types import Drive, Vitals
+from isentropic.batch import Drive, Vitals
 
 
 def drives(phases, *steps, total=400):

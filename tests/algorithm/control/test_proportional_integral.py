@@ -1,7 +1,7 @@
 import pytest
 
 from isentropic.algorithm.control.proportional_integral import ProportionalIntegral
-from isentropic.types import Vitals
+from isentropic.batch import Vitals
 
 NAN = float("nan")
 RULE = {"target": 0.3, "proportional": 1.0, "integral": 0.01, "limit": 1.0}

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.clip_b import ClipB
-from isentropic.tensors import masked_mean, masked_std
+from isentropic.reductions import masked_mean, masked_std
 
 NO_DUAL = "algorithm.clipping.ceiling=inf"
 

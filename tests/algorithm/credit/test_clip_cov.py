@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.clip_cov import ClipCov
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 CANDIDATES = [[0, 0], [0, 2], [0, 4], [1, 3], [2, 1]]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.clip_v import ClipV
-from isentropic.policy.logprobs import entropy, sensitivity
+from isentropic.policy.model.logprobs import entropy, sensitivity
 
 GRPO = "algorithm=grpo", "algorithm/aggregation=token_mean"
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.entro_pic import EntroPic
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 LIKELY = "algorithm.credit.entro_pic.threshold=0.9"  # (0, 0) of 0.92 and (2, 1) of 0.95
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.ice_pop import IcePop
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 
 def disagreeing(batch, ratios):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.kl_cov import KlCov
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 FIFTH = "algorithm.credit.kl_cov.share=0.2"
 

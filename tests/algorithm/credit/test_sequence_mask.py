@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.sequence_mask import SequenceMask
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import torch
 
 from isentropic.algorithm.advantage.grpo import Grpo
 from isentropic.algorithm.credit.stapo import Stapo
-from isentropic.tensors import quantile, totals
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import quantile, totals
 
 NO_DUAL = "algorithm.clipping.ceiling=inf"
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from isentropic.algorithm.advantage.grpo import Grpo
 from isentropic.algorithm.credit.stare import Stare
-from isentropic.tensors import top_fraction
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats, Vitals
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats, Vitals
+from isentropic.reductions import top_fraction
 
 OPEN = "algorithm.control.target=1.2"  # the fixture's entropy is 1.007143
 WIDE = "algorithm.credit.stare.top=0.25"

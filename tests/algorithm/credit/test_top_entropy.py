@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.top_entropy import TopEntropy
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 NO_DUAL = "algorithm.clipping.ceiling=inf"
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
-from isentropic.types import Credit, Drive
+from isentropic.batch import Credit, Drive
 
 
 def weights(batch, now):

@@ -119,7 +119,7 @@ def scene(seed: int) -> Any:
     One answer lost all its tokens, one group has equal rewards; some tokens moved far enough for every clipping, and
     padding holds garbage.
     """
-    from isentropic.types import ScoredBatch, TokenStats
+    from isentropic.batch import ScoredBatch, TokenStats
 
     draw = torch.Generator().manual_seed(seed)
     group = torch.tensor([0] * 4 + [1] * 2 + [2] * 3 + [3] * 5 + [4] * 4)[torch.randperm(18, generator=draw)]

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.parity
 @pytest.fixture
 def kl(build):
     """(estimates at the masked tokens, gradient at each log-prob) of the KL penalty, for a weight of 1."""
-    from isentropic.types import Credit, Drive
+    from isentropic.batch import Credit, Drive
 
     def estimated(estimator, batch, now):
         settings = ["algorithm.penalty.kl.weight=1", f"algorithm.penalty.kl.estimator={estimator}"]

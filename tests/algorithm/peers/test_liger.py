@@ -57,9 +57,9 @@ def answers(step, seed):
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("seed", range(2))
 def test_losses_and_gradients_are_ligers(build, liger_grpo, scenes, name, seed):
-    from isentropic.policy.logprobs import token_stats
-    from isentropic.tensors import totals
-    from isentropic.types import Drive, TokenStats
+    from isentropic.batch import Drive, TokenStats
+    from isentropic.policy.model.logprobs import token_stats
+    from isentropic.reductions import totals
 
     overrides, settings = LOSSES[name]
     algorithm = build(*overrides)

@@ -27,7 +27,7 @@ def theirs(request):
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
 @pytest.mark.parametrize("seed", range(3))
 def test_log_probs_and_entropies_are_theirs(theirs, seed, temperature):
-    from isentropic.policy.logprobs import logits_stats
+    from isentropic.policy.model.logprobs import logits_stats
 
     draw = torch.Generator().manual_seed(seed)
     weight, states = torch.randn(301, 16, generator=draw), torch.randn(50, 16, generator=draw)
@@ -38,7 +38,7 @@ def test_log_probs_and_entropies_are_theirs(theirs, seed, temperature):
 
 
 def test_verls_entropy_loses_digits_where_logits_are_large_and_ours_does_not(core_algos):
-    from isentropic.policy.logprobs import entropy
+    from isentropic.policy.model.logprobs import entropy
 
     draw = torch.Generator().manual_seed(0)
     logits = torch.randn(200, 301, generator=draw) * 4 + 50
@@ -51,7 +51,7 @@ def test_verls_entropy_loses_digits_where_logits_are_large_and_ours_does_not(cor
 
 @pytest.mark.parametrize("theirs", ["trl", "verl"], indirect=True)
 def test_an_impossible_token_leaves_an_entropy_here_and_none_there(theirs):
-    from isentropic.policy.logprobs import entropy
+    from isentropic.policy.model.logprobs import entropy
 
     logits = torch.tensor([[0.0, 0.0, -torch.inf]])
     assert entropy(logits.log_softmax(-1)).item() == pytest.approx(0.693147, abs=1e-6)

@@ -150,7 +150,7 @@ def test_20_entropy_keeps_trls_tokens_and_divides_by_them_where_trl_divides_by_a
 def test_the_adaptive_coefficient_moves_as_trls_whose_gate_reads_the_entropy_of_the_step_before(
     build, trl_trainer, paper
 ):
-    from isentropic.types import Vitals
+    from isentropic.batch import Vitals
 
     entropies = [0.3, 0.1, 0.15, 0.2, 0.5, 0.6, 0.1, 0.1]
     batch, now = paper

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.penalty.anchor import Anchor
-from isentropic.types import Credit, Drive, TokenStats
+from isentropic.batch import Credit, Drive, TokenStats
 
 
 @pytest.mark.golden

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.penalty.entropy_bonus import EntropyBonus
-from isentropic.types import Credit, Drive, TokenStats
+from isentropic.batch import Credit, Drive, TokenStats
 
 
 @pytest.mark.parametrize("drive, sign", [(Drive(up=1), -1), (Drive(down=1), 1), (Drive(1, 1), 0), (Drive(up=3), -3)])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from isentropic.algorithm.penalty.kl import Kl
-from isentropic.types import Credit, Drive, TokenStats
+from isentropic.batch import Credit, Drive, TokenStats
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_expected_gradients_are_none_of_kl_from_the_policy_and_of_kl_from_the_re
 
 
 def replace_reference(mask, ref_logp):
-    from isentropic.types import ScoredBatch
+    from isentropic.batch import ScoredBatch
 
     ids, row = mask.long(), torch.zeros(len(mask), dtype=torch.long)
     reward = row.to(ref_logp.dtype)

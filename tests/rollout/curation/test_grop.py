@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from isentropic.batch import RolloutBatch
 from isentropic.rollout.curation.grop import Grop
-from isentropic.types import RolloutBatch
 
 GROP = instantiate(OmegaConf.load(Path(__file__).parents[3] / "configs/rollout/curation/grop.yaml").grop)
 

@@ -1,7 +1,7 @@
 import torch
 
+from isentropic.batch import RolloutBatch
 from isentropic.rollout.curation.informative import Informative
-from isentropic.types import RolloutBatch
 
 
 def batch(correct, group, reward=None):

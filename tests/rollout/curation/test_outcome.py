@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from isentropic.batch import RolloutBatch
 from isentropic.rollout.curation.outcome import Outcome
-from isentropic.types import RolloutBatch
 
 
 def batch(reward, correct):

@@ -5,9 +5,9 @@ import torch
 from hydra.utils import instantiate
 
 from isentropic.algorithm.advantage.grpo import Grpo
-from isentropic.compose import compose, loader_of
+from isentropic.batch import RolloutBatch, ScoredBatch
+from isentropic.config.compose import compose, loader_of
 from isentropic.rollout.curation.overlong import Overlong
-from isentropic.types import RolloutBatch, ScoredBatch
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import EPS, group_centred, group_sum, row_mean
-from isentropic.types import PerToken, ScoredBatch
+from isentropic.batch import PerToken, ScoredBatch
+from isentropic.reductions import EPS, group_centred, group_sum, row_mean
 
 TINY = 1e-8  # in every denominator, as the paper
 

@@ -10,8 +10,8 @@ from typing import Literal
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import EPS, group_centred, group_sum
-from isentropic.types import Group, Mask, PerToken, ScoredBatch
+from isentropic.batch import Group, Mask, PerToken, ScoredBatch
+from isentropic.reductions import EPS, group_centred, group_sum
 
 TINY = 1e-8  # in every denominator, as the paper
 

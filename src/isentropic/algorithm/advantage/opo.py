@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import group_centred, group_sum, on_tokens
-from isentropic.types import PerToken, ScoredBatch
+from isentropic.batch import PerToken, ScoredBatch
+from isentropic.reductions import group_centred, group_sum, on_tokens
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import ClassVar
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import group_centred, masked_max, masked_mean, masked_std
-from isentropic.types import PerToken, ScoredBatch
+from isentropic.batch import PerToken, ScoredBatch
+from isentropic.reductions import group_centred, masked_max, masked_mean, masked_std
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import ClassVar
 import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
-from isentropic.tensors import on_tokens
-from isentropic.types import PerToken, ScoredBatch
+from isentropic.batch import PerToken, ScoredBatch
+from isentropic.reductions import on_tokens
 
 
 @dataclass(frozen=True)

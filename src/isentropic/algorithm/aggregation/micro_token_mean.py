@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.aggregation import Aggregation
-from isentropic.types import Mask, PerToken, Scalar, Totals
+from isentropic.batch import Mask, PerToken, Scalar, Totals
 
 
 @dataclass(frozen=True)

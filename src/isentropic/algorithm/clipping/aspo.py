@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.clipping import Bounds, Clipping, check
-from isentropic.types import Credit, Drive, Mask, PerToken, PerTokenOrRow, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, Mask, PerToken, PerTokenOrRow, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

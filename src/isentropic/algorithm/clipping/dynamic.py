@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 
 from isentropic.algorithm.clipping import Clipping, PpoBounds, check
-from isentropic.types import Drive, PerToken, ScoredBatch, TokenStats
+from isentropic.batch import Drive, PerToken, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.clipping import Bounds, Clipping
-from isentropic.tensors import row_mean
-from isentropic.types import Credit, Drive, Mask, PerToken, PerTokenOrRow, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, Mask, PerToken, PerTokenOrRow, ScoredBatch, TokenStats
+from isentropic.reductions import row_mean
 
 
 @dataclass(frozen=True)

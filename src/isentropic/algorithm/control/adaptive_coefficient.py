@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from isentropic.algorithm.control import Controller
-from isentropic.types import Drive, Vitals
+from isentropic.batch import Drive, Vitals
 
 
 @dataclass

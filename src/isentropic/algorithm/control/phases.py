@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from isentropic.algorithm.control import Controller
-from isentropic.types import Drive, Vitals
+from isentropic.batch import Drive, Vitals
 
 
 @dataclass

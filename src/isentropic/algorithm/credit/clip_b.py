@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.tensors import masked_mean, masked_std
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import masked_mean, masked_std
 
 
 @dataclass(frozen=True)

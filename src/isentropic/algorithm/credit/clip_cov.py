@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 
 from isentropic.algorithm.credit import CreditRule, covariance
-from isentropic.algorithm.draw import count, pick
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.algorithm.random_choice import count, pick
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ mean of p (ln p + H) under the policy.
 from dataclasses import dataclass
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.algorithm.draw import count
-from isentropic.tensors import masked_std, top_fraction
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.algorithm.random_choice import count
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import masked_std, top_fraction
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import ClassVar
 import torch
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.algorithm.draw import count
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.algorithm.random_choice import count
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 
 from isentropic.algorithm.credit import CreditRule, log_mismatch
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from isentropic.algorithm.credit import CreditRule, covariance
-from isentropic.algorithm.draw import count, pick_largest
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.algorithm.random_choice import count, pick_largest
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from isentropic.algorithm.credit import CreditRule, log_mismatch
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

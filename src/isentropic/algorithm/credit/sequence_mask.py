@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from isentropic.algorithm.credit import CreditRule, log_mismatch
-from isentropic.tensors import row_mean
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import row_mean
 
 
 @dataclass(frozen=True)

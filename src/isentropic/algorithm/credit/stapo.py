@@ -8,8 +8,8 @@ from math import log
 from typing import Literal, get_args
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.tensors import Interpolation, quantile
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import Interpolation, quantile
 
 Population = Literal["rare", "all"]
 

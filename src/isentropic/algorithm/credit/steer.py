@@ -6,8 +6,8 @@ from math import log
 import torch
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.tensors import masked_max
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import masked_max
 
 
 @dataclass(frozen=True)

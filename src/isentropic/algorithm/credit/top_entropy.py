@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from isentropic.algorithm.credit import CreditRule
-from isentropic.tensors import top_fraction
-from isentropic.types import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.reductions import top_fraction
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 
 from isentropic.algorithm.penalty import Penalty
-from isentropic.types import Credit, Drive, PerToken, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, PerToken, ScoredBatch, TokenStats
 
 
 @dataclass(frozen=True)

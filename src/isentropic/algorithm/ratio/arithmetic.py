@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from isentropic.algorithm.ratio import Ratio
-from isentropic.tensors import row_mean
-from isentropic.types import Mask, PerToken, PerTokenOrRow
+from isentropic.batch import Mask, PerToken, PerTokenOrRow
+from isentropic.reductions import row_mean
 
 
 @dataclass(frozen=True)

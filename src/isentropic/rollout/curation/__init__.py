@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from isentropic.types import RolloutBatch
+from isentropic.batch import RolloutBatch
 
 
 class Curator(ABC):

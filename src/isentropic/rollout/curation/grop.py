@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from isentropic.batch import Flag, Group, PerRow, RolloutBatch
+from isentropic.reductions import group_mean, group_sum
 from isentropic.rollout.curation import Curator
-from isentropic.tensors import group_mean, group_sum
-from isentropic.types import Flag, Group, PerRow, RolloutBatch
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from isentropic.batch import RolloutBatch
+from isentropic.reductions import group_mean
 from isentropic.rollout.curation import Curator
-from isentropic.tensors import group_mean
-from isentropic.types import RolloutBatch
 
 
 @dataclass(frozen=True)

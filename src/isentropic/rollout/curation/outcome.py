@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from isentropic.batch import RolloutBatch
 from isentropic.rollout.curation import Curator
-from isentropic.types import RolloutBatch
 
 
 @dataclass(frozen=True)

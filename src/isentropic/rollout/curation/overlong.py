@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from isentropic.batch import RolloutBatch
 from isentropic.rollout.curation import Curator
-from isentropic.types import RolloutBatch
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""What is true of an algorithm, found by running it: what it reads, what is global, what one update leaves inert."""
+
+import inspect
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import wraps
+from math import inf
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from isentropic import reductions
+from isentropic.algorithm.algorithm import Algorithm
+from isentropic.algorithm.clipping.fixed import Fixed
+from isentropic.algorithm.control.constant import Constant
+from isentropic.algorithm.ratio.token import TokenRatio
+from isentropic.algorithm.trace import trace
+from isentropic.batch import PerToken, ScoredBatch, TokenStats, Vitals
+
+PUSHES = ((1.0, 0.0), (0.0, 1.0))  # drives that wake what follows the controller
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Parts are named as in a trace: clipping, credit stare."""
+
+    reads: set[str]  # of batch, policy now and drive, by any part
+    follows: set[str]  # parts that read the drive
+    gradient: set[str]  # what the loss has a gradient in
+    reductions: set[str]  # functions of reductions.py over all ranks that parts call
+    inert: set[str]  # parts that change no gradient while every ratio is 1, and do change one later
+
+
+def facts(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> Facts:
+    """On one batch, under a controller that pushes, first up and then down; none of its settings are read."""
+    reads: dict[str, set[str]] = {}
+    gradient, reductions = set[str](), set[str]()
+    for pushed in pushes(algorithm):
+        with recorded() as calls:
+            seen = trace(pushed, batch, now, Vitals(1.0, 0.0))
+        reductions |= calls
+        for part, names in seen.reads.items():
+            reads.setdefault(part, set()).update(names)
+        columns = {"now.logp": "gradient", "now.entropy": "gradient of entropy"}
+        gradient |= {name for name, column in columns.items() if column in seen.tokens and seen.tokens[column].any()}
+        gradient |= seen.attached
+    follows = {part for part, names in reads.items() if any(name.startswith("drive.") for name in names)}
+    every = {name for names in reads.values() for name in names if not name.startswith("drive.")}
+    return Facts(every, follows, gradient, reductions, set(inert(algorithm, batch, now)))
+
+
+def pushes(algorithm: Algorithm) -> Iterator[Algorithm]:
+    """Copies, as controllers remember."""
+    for up, down in PUSHES:
+        yield replace(deepcopy(algorithm), control=Constant(up=up, down=down))
+
+
+def inert(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> Iterator[str]:
+    for part, other in without(algorithm):
+        acts = [differ(algorithm, other, batch, policy) for policy in (now, still(batch))]
+        if acts == [True, False]:
+            yield part
+
+
+def without(algorithm: Algorithm) -> Iterator[tuple[str, Algorithm]]:
+    """Each part in turn replaced by one that does nothing."""
+    yield "ratio", replace(algorithm, ratio=TokenRatio())
+    yield "clipping", replace(algorithm, clipping=Fixed(low=1.0, high=inf, ceiling=inf))
+    for seam in ("credit", "penalty"):
+        parts: dict[str, Any] = getattr(algorithm, seam)
+        for name in parts:
+            yield f"{seam} {name}", replace(algorithm, **{seam: {n: p for n, p in parts.items() if n != name}})
+
+
+def still(batch: ScoredBatch) -> TokenStats:
+    """The policy that sampled: every ratio is 1."""
+    return TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
+
+
+def differ(one: Algorithm, other: Algorithm, batch: ScoredBatch, now: TokenStats) -> bool:
+    """Whether they give another gradient, under any controller that pushes."""
+    pairs = zip(pushes(one), pushes(other), strict=True)
+    return any(bool((slope(a, batch, now) - slope(b, batch, now)).abs().max() > 1e-9) for a, b in pairs)
+
+
+def slope(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> PerToken:
+    tokens = trace(algorithm, batch, now, Vitals(1.0, 0.0)).tokens
+    return torch.where(batch.mask, tokens["gradient"], 0)
+
+
+@contextmanager
+def recorded() -> Generator[set[str]]:
+    """The functions of reductions.py that end in a collective and that parts call by themselves."""
+    calls: set[str] = set()
+    originals: list[tuple[ModuleType, str, Any]] = []
+    for module in list(sys.modules.values()):
+        if is_part(module):
+            for name, value in vars(module).items():
+                if getattr(reductions, name, None) is value and inspect.isfunction(value) and is_collective(value):
+                    originals.append((module, name, value))
+    for module, name, value in originals:
+        setattr(module, name, noting(value, name, calls))
+    try:
+        yield calls
+    finally:
+        for module, name, value in originals:
+            setattr(module, name, value)
+
+
+def is_part(module: Any) -> bool:
+    """One in a folder of parts, or its interface."""
+    place = str(getattr(module, "__name__", "")).split(".")
+    return place[:2] == ["isentropic", "algorithm"] and (
+        len(place) > 3 or (len(place) > 2 and hasattr(module, "__path__"))
+    )
+
+
+def is_collective(function: Callable[..., Any]) -> bool:
+    """Whether its code, or that of a function of reductions.py that it names, speaks of the process group."""
+    names = inspect.unwrap(function).__code__.co_names
+    inner = (getattr(reductions, name, None) for name in names if name != function.__name__)
+    return "dist" in names or any(inspect.isfunction(one) and is_collective(one) for one in inner)
+
+
+def noting(function: Callable[..., Any], name: str, calls: set[str]) -> Callable[..., Any]:
+    @wraps(function)
+    def noted(*arguments: Any, **settings: Any) -> Any:
+        calls.add(name)
+        return function(*arguments, **settings)
+
+    return noted

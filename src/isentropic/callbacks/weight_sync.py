@@ -1,0 +1,118 @@
+"""The sampler's life: start, weights after each update, sleep while the policy trains; and an alarm if the two part."""
+
+from itertools import cycle, islice
+from time import perf_counter
+from typing import Any
+
+import torch
+from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.trainer.states import TrainerFn
+
+from isentropic.policy.module import PolicyModule
+from isentropic.reductions import average, gather, masked_mean
+from isentropic.rollout.datamodule import RolloutDataModule
+from isentropic.sampler import Sampler
+
+
+class SamplerCallback(Callback):
+    """Raises RuntimeError, on all ranks, when log-probs say that the sampler does not hold the policy's weights."""
+
+    def __init__(self, tolerance: float, canary_tokens: int) -> None:
+        """Raises ValueError for a tolerance of 0 and for a canary too short to have a log-prob."""
+        if tolerance <= 0 or canary_tokens < 2:
+            raise ValueError(f"tolerance={tolerance} must be above 0 and canary_tokens={canary_tokens} at least 2")
+        self.tolerance = tolerance  # mean |log-prob difference| per token, in nats
+        self.canary_tokens = canary_tokens  # at most so many are scored after each sync
+        self.canary: list[int] = []
+        self.last: tuple[list[float], list[float]] | None = None  # both sides' scores of it at the last sync
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        sampler(trainer).start()
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.sync(trainer, pl_module, moved=False)
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+        start = perf_counter()
+        sampler(trainer).sleep()
+        pl_module.log("throughput/sleep_seconds", perf_counter() - start)
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        data: RolloutDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
+        self.compare(pl_module, of_now=not data.ahead)
+        if data.ahead:
+            start = perf_counter()
+            data.settle()
+            pl_module.log("throughput/wait_seconds", perf_counter() - start)
+        start = perf_counter()
+        gap = self.sync(trainer, pl_module, moved=bool(pl_module.moved))
+        pl_module.log("throughput/sync_seconds", perf_counter() - start)
+        if gap is not None:
+            pl_module.log("sampler/canary_gap", gap)
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.state.fn != TrainerFn.FITTING:  # there it has just been sent the weights
+            sampler(trainer).start()
+            self.sync(trainer, pl_module, moved=False)
+
+    def sync(self, trainer: Trainer, module: Any, moved: bool) -> float | None:
+        """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
+        engine, policy = sampler(trainer), policy_of(module)
+        engine.wake()
+        engine.load(policy.weights(engine.dtype))
+        self.canary = self.canary or canary(trainer.datamodule, self.canary_tokens)  # pyright: ignore
+        theirs, ours = engine.score(self.canary), policy.score(self.canary)
+        if theirs is None:
+            return None
+        stuck = moved and self.last is not None and self.last[0] == theirs and self.last[1] != ours
+        gap = sum(abs(a - b) for a, b in zip(theirs, ours, strict=True)) / len(ours)
+        gap, stuck = average(torch.tensor([gap, float(stuck)], dtype=torch.float64)).tolist()
+        if stuck:
+            raise RuntimeError(
+                "weights did not arrive: after an update of the policy the sampler scores a fixed sequence exactly as "
+                "before it"
+            )
+        self.last = theirs, ours
+        self.check(gap, "a fixed sequence, right after the weights were sent; they did not arrive")
+        return gap
+
+    def compare(self, module: Any, of_now: bool) -> None:
+        """The sampler's log-probs of its own completions against the policy's reading of them, before any update.
+
+        Where they were not drawn by the policy of now, the two must differ, and there is no alarm.
+        """
+        policy = policy_of(module)
+        assert policy.seen
+        batch, *_ = policy.seen
+        known = batch.mask & ~batch.sampler_logp.isnan()
+        if not masked_mean(known.float(), batch.mask) > 0:  # nor if nothing was written
+            return
+        difference = (batch.old_logp - batch.sampler_logp).abs()
+        gap = float(masked_mean(difference, known))
+        worst = gather(torch.where(known, difference, 0).max()[None]).max()
+        policy.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": worst})
+        if of_now:
+            self.check(gap, "the sampler's own completions; weights, prefix cache, temperature or masks differ")
+
+    def check(self, gap: float, where: str) -> None:
+        if not gap <= self.tolerance:
+            raise RuntimeError(
+                f"sampler and policy disagree by {gap:.4g} nats per token, more than tolerance={self.tolerance}, on "
+                f"{where}"
+            )
+
+
+def sampler(trainer: Trainer) -> Sampler:
+    return trainer.datamodule.sampler  # pyright: ignore
+
+
+def policy_of(module: Any) -> PolicyModule:
+    return module
+
+
+def canary(data: RolloutDataModule, length: int) -> list[int]:
+    """The first prompt, over and over, for as long as a prompt and its answer may be together, less one token."""
+    prompt = data.ask.encode(data.problems_of("train")[0].prompt)
+    return list(islice(cycle(prompt), min(length, len(prompt) + data.decoding.max_tokens - 1)))

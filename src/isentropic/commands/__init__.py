@@ -1,0 +1,1 @@
+"""What can one ask for, beside training and scoring?"""

@@ -1,0 +1,74 @@
+"""Run folders in, a report out: what differs between them, by which statistics, and what cannot be claimed.
+
+    python -m isentropic report FOLDER [LABEL=FOLDER ...] [--out DIR]
+
+Writes report.html, report.md, table.tex, runs.parquet, curves.parquet and figures/ into DIR: by default `report` in the
+folder, or beside one is working where there are several.
+"""
+
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+
+from isentropic.reporting.render import markdown, page, parquet
+from isentropic.reporting.render.sentences import cautions, summary
+from isentropic.reporting.report import Report, findings
+from isentropic.runs.parallel import spread
+from isentropic.runs.run import Run, find, identity
+
+MANY = 1000  # runs that are worth another process
+
+
+def main(arguments: list[str]) -> None:
+    asked = parser().parse_args(arguments)
+    try:
+        report, out = write(asked, arguments)
+    except ValueError as error:
+        raise SystemExit(f"error: {error}") from None
+    print("\n".join(["What differs:", *summary(report), "", "What cannot be claimed:", *cautions(report)]))
+    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, runs.parquet, curves.parquet and figures/")
+
+
+def parser() -> ArgumentParser:
+    made = ArgumentParser(
+        "python -m isentropic report", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    made.add_argument("folders", nargs="+", metavar="[LABEL=]FOLDER", help="of runs or sweeps, at any depth")
+    made.add_argument("--out", type=Path, metavar="DIR", help="where the report is written")
+    made.add_argument("--ignore", action="append", default=[], metavar="KEY", help="a config key that is no setting")
+    made.add_argument("--against", metavar="LABEL", help="the group to compare with; else grpo, or the first")
+    return made
+
+
+def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
+    """Raises ValueError for a folder that is not there or without runs, and for a key or label that there is not."""
+    folders, runs = read(asked.folders)
+    out = asked.out or (folders[0] / "report" if len(folders) == 1 else Path("report"))
+    figures = out / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    for old in (*figures.glob("*.png"), *figures.glob("*.svg")):
+        old.unlink()
+    command = shlex.join(["python", "-m", "isentropic", "report", *arguments])
+    report = findings(runs, folders, command, asked.ignore, asked.against, figures)
+    writers = (parquet.curves, parquet.runs, page.write, markdown.write)  # the longest first
+    spread(lambda write: write(report, out), writers, chunk=1 if len(runs) > MANY else len(writers))
+    return report, out
+
+
+def read(folders: list[str]) -> tuple[list[Path], list[Run]]:
+    """Each run once, under the first label that it comes by."""
+    found: dict[tuple[int, int], Run] = {}
+    places: list[Path] = []
+    for text in folders:
+        label, equals, path = text.partition("=")
+        if not equals or Path(text).is_dir():
+            label, path = "", text
+        places.append(Path(path))
+        for run in find([path], label):
+            found.setdefault(identity(run.folder), run)
+    return places, list(found.values())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

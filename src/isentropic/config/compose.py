@@ -1,0 +1,159 @@
+"""From the command line to a checked config. Imports neither torch nor lightning."""
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.utils import setup_globals
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf, read_write
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from isentropic.config.build import BadInput, check, does_not_exist, is_dict, listed, plain
+
+ROOT = Path(__file__).parents[3]
+SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
+os.environ.setdefault("PROJECT_ROOT", str(ROOT))
+
+
+def product(*factors: int) -> int:
+    return math.prod(factors)
+
+
+def total(*parts: int) -> int:
+    return sum(parts)
+
+
+def quotient(whole: int, parts: int) -> int:
+    if parts < 1 or whole % parts:
+        raise ValueError(f"{whole} cannot be divided into {parts} equal parts")
+    return whole // parts
+
+
+def share(part: float, whole: int) -> int:
+    return max(1, round(part * whole))
+
+
+def unset(variable: str) -> bool:
+    return variable not in os.environ
+
+
+OmegaConf.register_new_resolver("product", product, replace=True)
+OmegaConf.register_new_resolver("total", total, replace=True)
+OmegaConf.register_new_resolver("quotient", quotient, replace=True)
+OmegaConf.register_new_resolver("share", share, replace=True)
+OmegaConf.register_new_resolver("unset", unset, replace=True)
+
+
+def loader_of(configs: Path, extra: str | None = None) -> ConfigLoaderImpl:
+    setup_globals()
+    path = create_config_search_path(str(configs))
+    if extra is not None:
+        path.prepend("command-line", f"file://{os.path.abspath(extra)}", SearchPathQuery(provider="schema"))
+    return ConfigLoaderImpl(path)
+
+
+def check_jobs(loader: ConfigLoaderImpl, name: str, overrides: list[str], sweep: bool, parts: bool = True) -> None:
+    """Raises BadInput for the first key, option, value or setting of a part that cannot be, in any job of a sweep.
+
+    `parts=False` stops at the composition, and so imports no part.
+    """
+    known = _shown(dict.fromkeys(compose(loader, name, []))) if parts else []
+    for own in _jobs(overrides, loader) if sweep else [overrides]:
+        cfg = compose(loader, name, own)
+        if parts:
+            _check_config(cfg, loader, known)
+
+
+def _jobs(overrides: list[str], loader: ConfigLoaderImpl) -> Iterator[list[str]]:
+    """As few jobs as hold every value of every axis once, but for those of a long one."""
+    try:
+        parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
+    except HydraException as error:
+        raise BadInput(_explain(error, loader)) from error
+    axes = [
+        [f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()] if o.is_discrete_sweep() else [o.input_line]
+        for o in parsed
+        if not o.is_interval_sweep()
+    ]
+    axes = [some(axis) for axis in axes]
+    for i in range(max(map(len, axes), default=1)):
+        yield [str(axis[i % len(axis)]) for axis in axes]
+
+
+def some(axis: list[str]) -> list[str]:
+    """All of a short axis; of a long one the ends and what lies evenly between, as what cannot be is mostly an end."""
+    if len(axis) <= SHORT:
+        return axis
+    count = MOST
+    with suppress(ValueError):
+        axis, count = sorted(axis, key=lambda line: float(line.partition("=")[2])), NUMBERS
+    chosen = {round(i * (len(axis) - 1) / (count - 1)) for i in range(count)}
+    return [axis[i] for i in sorted(chosen)]
+
+
+def compose(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> DictConfig:
+    """As Hydra does, its own node included. Raises BadInput with what exists in place of what was asked for."""
+    try:
+        return loader.load_configuration(name, overrides, RunMode.RUN)
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+        key = re.match(r"Could not override '(.+?)'", str(error))
+        if key is None:
+            raise BadInput(_explain(error, loader)) from error
+        parsed = [] if "/" in key[1] else OverridesParser.create().parse_overrides(overrides)
+        chosen = [str(o.input_line) for o in parsed if loader.repository.group_exists(o.key_or_group)]
+        raise BadInput(_unknown(key[1], compose(loader, name, chosen))) from error
+
+
+def _explain(error: Exception, loader: ConfigLoaderImpl) -> str:
+    if isinstance(error, OverrideParseException):
+        return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        group, _, option = error.missing_cfg_file.rpartition("/")
+        options = error.options or loader.get_group_options(group)  # Hydra lists none where one of several is missing
+        closest = difflib.get_close_matches(option, options, n=1)
+        hint = f"; did you mean {closest[0]}?" if closest else ""
+        return f"{group}={option} does not exist: {group} can be {listed(sorted(options), 'or')}{hint}"
+    return " ".join(f"{error} {error.__cause__ or ''}".split())
+
+
+def _unknown(key: str, cfg: DictConfig) -> str:
+    if "/" in key:
+        groups = [group for group in cfg.hydra.runtime.choices if not group.startswith("hydra/")]
+        return does_not_exist(key, key, groups, "", "the groups")
+    node, where = OmegaConf.to_container(cfg), ""
+    for name in key.split("."):
+        if not is_dict(node):
+            return f"{key} does not exist: {where} is {node}, which has no keys"
+        if name not in node:
+            return does_not_exist(key, name, _shown(node), where)
+        node, where = node[name], f"{where}.{name}".strip(".")
+    return f"{key} cannot be set"
+
+
+def _shown(node: dict[Any, Any]) -> list[str]:
+    return [str(name) for name in node if name != "hydra" and not str(name).startswith("_")]
+
+
+def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, known: list[str]) -> None:
+    with read_write(cfg):
+        cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
+    HydraConfig.instance().set_config(cfg)
+    settings = plain(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
+    HydraConfig.instance().cfg = None
+    for key in settings:
+        if key not in known and not loader.repository.group_exists(key):
+            raise BadInput(does_not_exist(key, key, known, ""))
+    check(settings)

@@ -1,0 +1,182 @@
+"""What every entry point shares: a checked command line, and the life of one run. Imports neither torch nor lightning.
+
+    @main("train")                                  # configs/train.yaml
+    def train(cfg: DictConfig) -> float | None:     # a float is what a sweeper may optimise
+        import lightning                            # slow imports belong here, after the first line on the screen
+        ...
+
+Before Hydra makes the run's folder, the whole config of every job is composed and checked (`build.check`). BadInput,
+then or later, is one sentence on stderr and exit code 1, with a traceback only under HYDRA_FULL_ERROR=1; a folder in
+which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved),
+config_sources.txt (each value and where it came from; print_config=true prints it) and status.json into its folder.
+A sweep ends with a table of its jobs, and with exit code 1 if one of them failed.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import sys
+import threading
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from isentropic.config.build import BadInput
+from isentropic.config.compose import ROOT, check_jobs, loader_of
+from isentropic.config.names import name_sweep, quoted
+from isentropic.config.orphans import end_with_first, ending_in_time
+from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
+from isentropic.config.provenance import sources, tree
+from isentropic.launching.summary import conclude
+from isentropic.runs.status import FILE, recorded
+
+CONFIGS = ROOT / "configs"
+CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt", FILE}
+
+
+def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
+    """`hydra.main` for configs/<name>.yaml, with checks before the run's folder exists."""
+
+    def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
+        @wraps(function)
+        def job(cfg: DictConfig) -> Any:
+            quiet()  # once more, since Hydra set up logging anew
+            folder = Path(HydraConfig.get().runtime.output_dir)
+            with one_sentence(folder):
+                with a_process_of_its_own(folder), ending_in_time():
+                    if rank() == 0:
+                        _record(cfg, folder, configs)
+                        with _on_sigterm(), recorded(folder, task_overrides()) as status:
+                            result = function(cfg)
+                            status.result = float(result) if isinstance(result, int | float) else None
+                    else:
+                        end_with_first()
+                        result = function(cfg)
+                if rank() == 0:  # after all that loggers say at their end
+                    print(f"run folder: {folder}", flush=True)
+                return result
+
+        @wraps(function)
+        def entry() -> None:
+            read_environment()
+            quiet()
+            warnings.formatwarning = _one_line
+            run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
+            sys.argv[1:] = map(quoted, sys.argv[1:])
+            arguments = get_args_parser().parse_args()
+            asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
+            if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
+                with one_sentence():
+                    _check_command_line(arguments, arguments.config_name or name, configs)
+            try:
+                run()
+            finally:
+                conclude()
+
+        return entry
+
+    return decorate
+
+
+def rank() -> int:
+    """Of this process among those of its run, before any process group exists."""
+    return next((int(os.environ[k]) for k in ("RANK", "LOCAL_RANK", "SLURM_PROCID") if k in os.environ), 0)
+
+
+def quiet() -> None:
+    """What libraries say of themselves would hide what a run says; HYDRA_FULL_ERROR=1 brings it back."""
+    if os.environ.get("HYDRA_FULL_ERROR") == "1" or sys.warnoptions:
+        return
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    for library in ("lightning.pytorch", "lightning.fabric", "torch._library", "vllm"):
+        logging.getLogger(library).setLevel(logging.ERROR)
+    for module in ("lightning", "torch", "vllm", "transformers"):
+        warnings.filterwarnings("ignore", module=rf"{module}\..*")
+
+
+def _one_line(message: Warning | str, *_: Any, **__: Any) -> str:
+    return f"warning: {message}\n"
+
+
+@contextmanager
+def one_sentence(folder: Path | None = None) -> Generator[None]:
+    """Prints BadInput and exits with 1, taking back the run's folder if nothing has happened in it yet."""
+    try:
+        yield
+    except BadInput as error:
+        if folder is not None:
+            _take_back(folder)
+        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(1) from None
+    except (KeyboardInterrupt, SystemExit) as error:
+        stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+        if not stopped:  # Lightning makes an exit code of 1 out of CTRL-C
+            raise
+        if folder is not None:
+            _take_back(folder)
+        print("stopped", file=sys.stderr, flush=True)
+        raise SystemExit(130) from None
+
+
+def _take_back(folder: Path) -> None:
+    for path, made in (folder, CONFIG_FILES), *((parent, {"multirun.yaml"}) for parent in folder.parents[:3]):
+        logs = {entry.name for entry in path.glob("*.log") if not entry.stat().st_size}  # that of a sweep's job is kept
+        if not {entry.name for entry in path.iterdir()} <= made | (logs if path == folder else set()):
+            return
+        shutil.rmtree(path)
+
+
+@contextmanager
+def _on_sigterm() -> Generator[None]:
+    """Leaves as after an exception, until the checkpoint's own handler takes over; else nobody would hear of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def read_environment() -> None:
+    """.env at the root of the project gives what the shell does not."""
+    file = ROOT / ".env"
+    for line in file.read_text().splitlines() if file.is_file() else []:
+        name, equals, value = line.removeprefix("export ").partition("=")
+        if equals and not line.lstrip().startswith("#"):
+            os.environ.setdefault(name.strip(), value.strip().strip("\"'"))
+
+
+def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
+    loader = loader_of(configs, arguments.config_dir)
+    sweep = arguments.multirun or "hydra.mode=MULTIRUN" in arguments.overrides
+    name_sweep(arguments.overrides)
+    if not arguments.cfg and rank() == 0:
+        print(f"isentropic {' '.join([name, *arguments.overrides])}: checking every setting", flush=True)
+    check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
+
+
+def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
+    job = HydraConfig.get()
+    origin = sources(loader_of(configs, extra_configs()), str(job.job.config_name), task_overrides())
+    text = tree(cfg, origin)
+    (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    (folder / "config_sources.txt").write_text(text)
+    if cfg.get("print_config"):
+        print(text, flush=True)

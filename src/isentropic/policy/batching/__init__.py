@@ -1,0 +1,1 @@
+"""Which rows go through the model together?"""

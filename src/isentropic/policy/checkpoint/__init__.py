@@ -1,0 +1,1 @@
+"""Can training go on from here?"""

@@ -1,0 +1,100 @@
+"""Is this checkpoint one that the policy can go on from?"""
+
+import hashlib
+import os
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from transformers import AutoConfig, PretrainedConfig
+
+from isentropic.policy.checkpoint.sharded import head_of
+from isentropic.policy.model.loading import files
+
+SAMPLE = 2**16  # bytes
+SHAPE = (
+    "model_type",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "tie_word_embeddings",
+)
+
+
+def shape(config: PretrainedConfig) -> dict[str, int | str | None]:
+    """What tells one model from another, as it stands in a checkpoint."""
+    return {key: getattr(config, key, None) for key in SHAPE}
+
+
+def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
+    """The content of a checkpoint of one file, or of a sharded one without its tensors.
+
+    Raises ValueError where it is missing, unreadable, or not ours; `called` is what the user named it by.
+    """
+    path = Path(checkpoint)
+    if not path.exists():
+        near = sorted(str(p) for p in path.parent.glob("*.ckpt"))
+        there = f"; there are {', '.join(near)}" if near else "; its folder has no checkpoint"
+        raise ValueError(f"{called}={checkpoint} does not exist{there}")
+    try:
+        content = head_of(path) if path.is_dir() else torch.load(path, "cpu", weights_only=True, mmap=True)
+    except (RuntimeError, EOFError, UnpicklingError, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{called}={checkpoint} cannot be read and may be cut off: {reason}") from error
+    if not isinstance(content, dict) or "isentropic" not in content:
+        raise ValueError(f"{called}={checkpoint} was not written by isentropic.train")
+    return content
+
+
+def check(checkpoint: str, model: str, adapter: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What the policy saved beside its weights.
+
+    Raises ValueError as `read` does, for another model than the folder or hub name `model`, and for adapters of other
+    settings than `adapter`, or of another base.
+    """
+    state = read(checkpoint)["isentropic"]
+    theirs, ours = state["model"], shape(AutoConfig.from_pretrained(model))
+    if theirs != ours:
+        difference = ", ".join(f"{k} {theirs[k]} instead of {ours[k]}" for k in SHAPE if theirs[k] != ours[k])
+        raise ValueError(f"ckpt_path={checkpoint} is of another model than policy.model.path={model}: {difference}")
+    check_adapter(f"ckpt_path={checkpoint}", state.get("adapter"), model, adapter)
+    return state
+
+
+def check_adapter(checkpoint: str, saved: dict[str, Any] | None, model: str, asked: dict[str, Any] | None) -> None:
+    """Raises ValueError where what learns is not what was saved, or beside other weights than it learnt beside."""
+    if saved is None or asked is None:
+        if saved is not asked:
+            holds, wanted = ("adapters alone", "lora") if saved else ("whole weights", "null")
+            raise ValueError(f"{checkpoint} holds {holds}; take policy/adapter={wanted} for it")
+        return
+    theirs, ours = ({key: place[key] for key in ("rank", "alpha", "targets")} for place in (saved, asked))
+    ours["targets"] = sorted(ours["targets"])
+    if theirs != ours:
+        difference = ", ".join(
+            f"{key} {theirs[key]} instead of {ours[key]}" for key in theirs if theirs[key] != ours[key]
+        )
+        raise ValueError(f"{checkpoint} is of an adapter of other settings than policy.adapter: {difference}")
+    if saved["base"] != fingerprint(model):
+        raise ValueError(
+            f"{checkpoint} holds adapters of {saved['path']}, and the weights in policy.model.path={model} are others; "
+            "adapters are worth nothing beside other weights than their own"
+        )
+
+
+def fingerprint(path: str) -> str:
+    """Tells the weights of one model folder from those of another, by names, sizes and samples of its files."""
+    digest = hashlib.sha256()
+    for name in files(path):
+        with open(name, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            digest.update(f"{Path(name).name} {size}".encode())
+            for part in range(64):
+                file.seek(part * max(size - SAMPLE, 0) // 63)
+                digest.update(file.read(SAMPLE))
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""What does the policy think of each token?"""

@@ -1,0 +1,190 @@
+"""A causal language model as one module: tokens in, log-probs and entropies out; and how it is sharded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import cast
+
+import torch
+from lightning.pytorch.utilities import rank_zero_warn
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
+
+from isentropic.batch import DTYPES, Ids, Mask, PerToken, RolloutBatch, TokenStats
+from isentropic.policy.batching.micro_batches import MicroBatch
+from isentropic.policy.batching.packing import Line, Prompts, prompts_of
+from isentropic.policy.checkpoint.checks import shape
+from isentropic.policy.model import fsdp, loading, lora
+from isentropic.policy.model.layers import CHECKPOINTING, arrange
+from isentropic.policy.model.logprobs import Entropy, row_stats, token_stats
+from isentropic.policy.model.lora import LowRank
+from isentropic.policy.model.mixed_precision import computing
+from isentropic.policy.model.packed_attention import NAME, unpackable
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Weights are always kept in fp32: in bf16, AdamW at the usual learning rates moves nothing."""
+
+    path: str  # a Hugging Face folder, or a name on the hub
+    compute_dtype: str  # float32 or bfloat16, of matrix products
+    chunk: int  # response tokens whose logits exist at one time
+    packing: bool  # rows go through end to end, without padding; where a model cannot, as a padded rectangle
+    activation_checkpointing: str  # none, selective (products and attention are kept) or full (inputs of layers are)
+    compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
+    share_prompts: bool = False  # where rows are packed, a prompt goes through once for all of its answers
+
+    def __post_init__(self) -> None:
+        if self.compute_dtype not in DTYPES:
+            raise ValueError(f"compute_dtype={self.compute_dtype} is not one of {', '.join(DTYPES)}")
+        if self.activation_checkpointing not in CHECKPOINTING:
+            raise ValueError(
+                f"activation_checkpointing={self.activation_checkpointing} is not one of {', '.join(CHECKPOINTING)}"
+            )
+        if self.chunk < 1:
+            raise ValueError(f"chunk={self.chunk} must be at least 1")
+        if self.share_prompts and not self.packing:
+            raise ValueError("share_prompts=true needs packing=true: in a rectangle each row has its prompt before it")
+        looks_local = self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
+        if looks_local and not (Path(self.path) / "config.json").is_file():
+            raise ValueError(f"path={self.path} is not a model folder: there is no config.json in it")
+
+
+class LanguageModel(nn.Module):
+    """Backward passes of a forward belong into one `computing()` with it.
+
+    With a mesh it is sharded over it by FSDP2, and each rank reads its own part of the folder alone.
+    """
+
+    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None = None, adapter: LowRank | None = None) -> None:
+        super().__init__()
+        self.settings, self.adapter = settings, adapter
+        config = AutoConfig.from_pretrained(settings.path)
+        for key in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
+            if getattr(config, key, None) not in (None, 1.0):
+                raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
+        forbid_dropout(config)
+        dtype = torch.float32 if adapter is None else DTYPES[adapter.base_dtype]
+        bare = None if mesh is None else loading.skeleton(settings.path, config, dtype)
+        self.lm: PreTrainedModel = bare or loading.whole(settings.path, config, dtype)
+        if adapter is not None:
+            adapter.inject(self.lm, settings.path)
+        self.packed = settings.packing and self.pack()
+        if settings.activation_checkpointing != "none" or settings.compile:
+            arrange(self.layers, settings.activation_checkpointing, settings.compile)
+        self.lm.train()
+        if mesh is not None:
+            self.shard(mesh)
+        if mesh is not None and bare is not None:
+            loading.materialize(self, fsdp.device_of(mesh))
+            loading.fill(self.lm, settings.path)
+        if adapter is not None:
+            adapter.begin(self.lm)
+            lora.keep_adapters_alone(self)
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        return cast(nn.ModuleList, self.lm.base_model.layers)
+
+    def pack(self) -> bool:
+        """Whether the model takes rows end to end."""
+        reason = unpackable(self.lm.config, self.lm)
+        if reason:
+            rank_zero_warn(f"{self.settings.path} reads padded rows in spite of policy.model.packing=true, as {reason}")
+        else:
+            self.lm.set_attn_implementation(NAME)
+        return not reason
+
+    def prompts(self, batch: RolloutBatch) -> Prompts | None:
+        """None where each row goes through by itself."""
+        return prompts_of(batch.tokens, batch.mask) if self.packed and self.settings.share_prompts else None
+
+    def forward(
+        self,
+        tokens: Ids,
+        mask: Mask,
+        width: int,
+        temperature: float,
+        wanted: Entropy = "value",
+        line: Line | None = None,
+    ) -> tuple[PerToken, PerToken, PerToken]:
+        """Rows start at their first token and are padded on the right, so causality alone hides the padding.
+
+        Only the first `width` columns are read; the mask is false beyond. What it returns is zero off the mask.
+        """
+        body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
+        chunk = self.settings.chunk
+        with self.computing():
+            if line is None:
+                hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
+                return token_stats(hidden, head, tokens, mask, temperature, chunk, wanted)
+            hidden = body(
+                input_ids=tokens[line.row, line.column][None], position_ids=line.column[None], use_cache=False,
+                starts=line.starts, longest=line.longest, **({} if line.shared is None else vars(line.shared)),
+            ).last_hidden_state[0]  # fmt: skip
+            states, targets = hidden.index_select(0, line.before), tokens[line.chosen]
+            values = row_stats(states, head, targets, temperature, chunk, wanted)
+            logp, entropy, sensitivity = (value.new_zeros(mask.shape).index_put(line.chosen, value) for value in values)
+            return logp, entropy, sensitivity
+
+    def computing(self) -> AbstractContextManager[None]:
+        """Inside, products are of numbers in compute_dtype, made of the fp32 weights of this moment."""
+        sharded = isinstance(self, FSDPModule)  # which does this itself
+        return nullcontext() if sharded else computing(self.lm, DTYPES[self.settings.compute_dtype])
+
+    def gathering(self, once: bool) -> AbstractContextManager[None]:
+        """Inside, shards are gathered at their first use alone, if `once`; steps of the optimizer belong outside."""
+        if once and isinstance(self, FSDPModule):
+            return fsdp.gathered_once(self, cast(Sequence[FSDPModule], self.layers))
+        return nullcontext()
+
+    def think(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
+        rows = batch[micro.rows]
+        values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.line)
+        # who asks for a gradient at what forward itself returned would begin FSDP2's backward pass: weights would be
+        # gathered for nothing, and in the real pass none ahead of its use
+        return TokenStats(*(value.view_as(value) for value in values))
+
+    @torch.no_grad()
+    def read(
+        self, batch: RolloutBatch, micros: Sequence[MicroBatch], temperature: float, wanted: Entropy
+    ) -> TokenStats:
+        """All rows, a micro-batch at a time; zero off the mask. Collective where it is sharded."""
+        whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
+        with self.computing():
+            for micro in micros:
+                stats = self.think(batch, micro, temperature, wanted)
+                if micro.real:
+                    for f in fields(TokenStats):
+                        getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
+        return whole
+
+    def shard(self, mesh: DeviceMesh) -> None:
+        fsdp.shard(self, self.layers, mesh, DTYPES[self.settings.compute_dtype])
+
+    def let_go(self) -> None:
+        """After a forward without a backward pass FSDP2 keeps what belongs to no layer gathered; until here."""
+        if isinstance(self, FSDPModule):
+            self.reshard()
+
+    def shape(self) -> dict[str, int | str | None]:
+        return shape(self.lm.config)
+
+    def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        """Whole tensors by Hugging Face names, tied aliases included, in `dtype`, or in that in which they are kept.
+
+        Collective: every rank reads to the end. One tensor, or two small buckets, are whole at one time.
+        """
+        state = self.lm.state_dict()
+        named = iter(state.items()) if self.adapter is None else self.adapter.merged(state)
+        return fsdp.gathered(named, None if dtype is None else DTYPES[dtype])
+
+
+def forbid_dropout(config: PretrainedConfig) -> None:
+    """Two readings of a token must agree, or the importance ratio of an untouched policy is not 1."""
+    for name, value in config.to_dict().items():
+        if "drop" in name and isinstance(value, float):
+            setattr(config, name, 0.0)

@@ -1,0 +1,50 @@
+"""16-bit copies of fp32 weights, for the time of an optimizer step."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from isentropic.reductions import world_size
+
+
+@contextmanager
+def computing(module: nn.Module, dtype: torch.dtype) -> Generator[None]:
+    """Inside, the module computes with copies of its weights in `dtype`, and their gradients add up in the weights'.
+
+    Backward passes belong inside too, where layers are computed again; steps of the optimizer outside. FSDP2 does the
+    same by itself. One region in another is that other.
+    """
+    places = [
+        (owner, name, weight)
+        for owner in module.modules()
+        for name, weight in owner._parameters.items()
+        if weight is not None and weight.is_floating_point() and weight.dtype != dtype
+    ]
+    copies = {weight: copy_of(weight, dtype) for weight in {weight: None for _, _, weight in places}}
+    try:
+        for owner, name, weight in places:  # a tied weight has several
+            owner._parameters[name] = copies[weight]  # pyright: ignore[reportArgumentType]
+        yield
+    finally:
+        for owner, name, weight in places:
+            owner._parameters[name] = weight
+
+
+def copy_of(weight: nn.Parameter, dtype: torch.dtype) -> Tensor:
+    if world_size() > 1:  # DDP listens for gradients at the weights themselves
+        return weight.to(dtype)
+    copy = nn.Parameter(weight.detach().to(dtype), weight.requires_grad)
+
+    def hand_over(copy: Tensor) -> None:
+        assert copy.grad is not None
+        if weight.grad is None:
+            weight.grad = copy.grad.to(weight.dtype)
+        else:
+            weight.grad.add_(copy.grad)
+        copy.grad = None
+
+    if weight.requires_grad:
+        copy.register_post_accumulate_grad_hook(hand_over)
+    return copy

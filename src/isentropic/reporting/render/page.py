@@ -1,0 +1,144 @@
+"""`report.html`: the report as one page that opens from disk, with curves to handle and answers token by token."""
+
+import base64
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from isentropic.reporting.analysis.groups import Group
+from isentropic.reporting.render import html
+from isentropic.reporting.render.charts import curves, dots, spark
+from isentropic.reporting.render.sentences import cautions, summary
+from isentropic.reporting.render.tables import LONGEST, Table, tables
+from isentropic.reporting.report import Report
+from isentropic.reporting.tokens import payload, sheets
+from isentropic.runs.run import Run
+from isentropic.runs.samples import NAME
+
+NAME_OF_PAGE = "report.html"
+SHEETS = 12  # groups whose answers are on the page
+DRAWN = 400_000  # bytes of an inlined picture, at most
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A run's entropy, as a row: numbers to sort by, words to read."""
+
+    run: str
+    link: str
+    group: str
+    place: int | None  # of the group in the legend
+    line: str
+    level: str
+    collapse: str
+    band: str
+    drift: str
+    swing: str
+    words: str
+
+
+def write(report: Report, out: Path) -> Path:
+    """Into the folder `out`, beside figures/, whose score pictures it takes in."""
+    answers = sheets([(f"{label}, seed {run.seed}", run.folder) for label, run in _first_runs(report)])
+    there = any(sheet.answers for sheet in answers)
+    told = {table.name: table for table in tables(report)}
+    return html.write(
+        "report.html",
+        out / NAME_OF_PAGE,
+        ["charts.js", "report.js", *(["tokens.js"] if there else [])],
+        ["base.css", "report.css", *(["tokens.css"] if there else [])],
+        title=report.title,
+        report=report,
+        counts=_counts(report),
+        summary=summary(report),
+        cautions=cautions(report),
+        odd=told.pop("odd", None),
+        runs=_without_entropy(told.pop("runs", None)),
+        scores=told.pop("scores", None),
+        others=list(told.values()),
+        links={report.names[run.folder]: _link(run.folder, out) for run in report.runs},
+        dots=dots(report),
+        curves=curves(report),
+        judged=_judged(report, out),
+        more=[(one, _inline(out / "figures" / f"{one.name}.svg")) for one in report.pictures if _extra(one.name)],
+        tokens=payload(answers, "Run") if there else None,
+    )
+
+
+def _first_runs(report: Report) -> list[tuple[str, Run]]:
+    found: list[tuple[str, Run]] = []
+    for group in report.shown[:SHEETS]:
+        runs = [run for run in group.runs if (run.folder / NAME).is_file()]
+        runs = [run for run in runs if run.folder in report.included] or runs
+        found += [(group.label, runs[0])] if runs else []
+    return found
+
+
+def _counts(report: Report) -> list[str]:
+    """Facts of the head line."""
+    states = [run.status for run in report.runs]
+    listed = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
+    seeds = sorted({sum(run.folder in report.included for run in group.runs) for group in report.groups})
+    span = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    return [
+        f"{_plural(len(report.runs), 'run')}: {listed}",
+        _plural(len(report.groups), "group"),
+        f"{span} seed{'s' if span != '1' else ''} each",
+    ]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _without_entropy(table: Table | None) -> Table | None:
+    """The verdicts have a table of their own here."""
+    if table is None or table.head[-1] != "entropy":
+        return table
+    return Table(table.name, table.title, "Every run by itself.", table.head[:-1], [row[:-1] for row in table.rows])
+
+
+def _judged(report: Report, out: Path) -> list[Judged]:
+    places = {id(group): index for index, group in enumerate(report.shown)}
+    pairs = [(group, run) for group in report.shown for run in group.runs if report.verdicts[run.folder].start]
+    series = [run.metrics["entropy/mean"].values.max() for _, run in pairs[:LONGEST]]
+    top = float(max(series, default=0.0))
+    return [_row(report, group, run, places[id(group)], top, out) for group, run in pairs[:LONGEST]]
+
+
+def _row(report: Report, group: Group, run: Run, place: int, top: float, out: Path) -> Judged:
+    seen = report.verdicts[run.folder]
+    return Judged(
+        run=report.names[run.folder],
+        link=_link(run.folder, out),
+        group=group.label,
+        place=place,
+        line=spark(run, top),
+        level=f"{seen.start:.3f} → {seen.end:.3f}" if seen.end is not None else "",
+        collapse="" if seen.collapse is None else str(seen.collapse),
+        band="" if seen.in_band_late is None else f"{seen.in_band_late:.0%}",
+        drift="" if seen.drift is None else f"{seen.drift:+.4f}",
+        swing="" if seen.swing is None else f"{seen.swing:.4f}" + _period(seen.period),
+        words=seen.words,
+    )
+
+
+def _period(rollouts: float | None) -> str:
+    return "" if rollouts is None else f", period {rollouts:.0f}"
+
+
+def _link(folder: Path, out: Path) -> str:
+    """Relative, so that the folder can be moved or sent with its runs."""
+    return quote(os.path.relpath(folder.absolute(), out.absolute())) + "/"
+
+
+def _extra(name: str) -> bool:
+    return name.startswith(("profile_", "improvement_"))
+
+
+def _inline(file: Path) -> str | None:
+    """As a data URL; none where it is not there or too large."""
+    if not file.is_file() or file.stat().st_size > DRAWN:
+        return None
+    return f"data:image/svg+xml;base64,{base64.b64encode(file.read_bytes()).decode()}"

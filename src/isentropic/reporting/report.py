@@ -1,0 +1,104 @@
+"""All that a report says, before it is a page, a text or a table; `report.md` and `report.html` are written from it."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isentropic.reporting.analysis.anomalies import Odd, complete, odd, twice
+from isentropic.reporting.analysis.entropy_verdict import Verdict, judge
+from isentropic.reporting.analysis.groups import Group, group
+from isentropic.reporting.analysis.scores import Score, measured, scores
+from isentropic.reporting.analysis.significance import Comparison, comparisons
+from isentropic.reporting.render.curve_figures import Lines, Picture, curve_lines, curve_pictures, draw
+from isentropic.reporting.render.overview import overview
+from isentropic.reporting.render.score_figures import score_pictures
+from isentropic.reporting.render.style import PANELS, STYLES
+from isentropic.runs.parallel import spread
+from isentropic.runs.run import Run
+
+BASELINE = "grpo"
+
+
+@dataclass(frozen=True)
+class Report:
+    title: str
+    command: str  # that writes this report again
+    folders: list[Path]  # asked for
+    runs: list[Run]
+    names: dict[Path, str]  # of a run's folder: its path below what the runs share
+    groups: list[Group]
+    shown: list[Group]  # those in pictures and comparisons, the reference first
+    reference: Group  # what others are compared with
+    settings: list[str]  # the keys by which groups differ
+    notes: list[str]  # sentences about keys that are no settings
+    included: set[Path]  # folders of the runs that are in the statistics
+    scores: list[Score]  # of all groups
+    comparisons: list[Comparison]  # of those shown
+    verdicts: dict[Path, Verdict]  # on entropy, by the folder of the run
+    odd: list[Odd]
+    lines: Lines  # of the groups shown
+    pictures: list[Picture]  # in the folder figures/, beside the report
+
+
+def findings(
+    runs: list[Run], folders: list[Path], command: str, ignore: Iterable[str], against: str | None, figures: Path
+) -> Report:
+    """Draws into `figures`. Raises ValueError for a key to ignore or a label to compare with that there is not."""
+    grouping = group(runs, ignore)
+    reference = _reference(grouping.groups, against)
+    repeated = twice(grouping.groups)
+    included = {run.folder for run in runs if complete(run) and run.folder not in repeated}
+    found = scores(grouping.groups, lambda run: run.folder in included)
+    shown = _shown(grouping.groups, reference, found)
+    places = {id(one) for one in shown}
+    compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
+    lines = curve_lines(shown, included)
+    drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, compared, figures)
+    drawings += curve_pictures(shown, included, lines, figures)
+    return Report(
+        title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
+        command=command,
+        folders=folders,
+        runs=runs,
+        names=names(runs),
+        groups=grouping.groups,
+        shown=shown,
+        reference=reference,
+        settings=grouping.settings,
+        notes=grouping.notes,
+        included=included,
+        scores=found,
+        comparisons=compared,
+        verdicts=dict(zip((run.folder for run in runs), spread(judge, runs, chunk=500), strict=True)),
+        odd=odd(grouping.groups),
+        lines=lines,
+        pictures=draw(drawings, many=len(shown) > PANELS),
+    )
+
+
+def names(runs: Sequence[Run]) -> dict[Path, str]:
+    whole = {run.folder: str(run.folder.absolute()) for run in runs}
+    shared = os.path.commonpath([os.path.dirname(path) for path in whole.values()])
+    return {folder: os.path.relpath(path, shared) for folder, path in whole.items()}
+
+
+def _reference(groups: list[Group], against: str | None) -> Group:
+    """The one asked for, else GRPO if it is there, else the first."""
+    if against is None:
+        return next((one for one in groups if one.label.split(" ")[0] == BASELINE), groups[0])
+    for one in groups:
+        if one.label == against:
+            return one
+    listed = ", ".join(one.label for one in groups[:20])
+    raise ValueError(f"--against {against}: no group is called so; there are {listed}")
+
+
+def _shown(groups: list[Group], reference: Group, found: list[Score]) -> list[Group]:
+    """All, the reference first; of more than can be told apart, those with the highest scores."""
+    others = [one for one in groups if one is not reference]
+    if len(groups) > STYLES:
+        metric = next(iter(measured([run for one in groups for run in one.runs])), "")
+        points = {id(score.group): score.estimate.point for score in found if score.metric == metric}
+        others = sorted(others, key=lambda one: -points.get(id(one), float("-inf")))[: STYLES - 1]
+    return [reference, *others]

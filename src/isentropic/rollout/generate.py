@@ -1,0 +1,71 @@
+"""Problems to judged completions: encode, sample, verify, collate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeVar
+
+from transformers import PreTrainedTokenizerBase
+
+from isentropic.batch import RolloutBatch
+from isentropic.rollout.collate import collate
+from isentropic.sampler import Decoding, Sampler
+from isentropic.task import Problem, Status, Task
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Token ids go to the sampler and come back from it; text is made of them only to be judged.
+
+    Raises ValueError where a chat template is asked for and the tokenizer has none.
+    """
+
+    task: Task
+    sampler: Sampler
+    tokenizer: PreTrainedTokenizerBase
+    chat: bool  # wrap each prompt as a user's message
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.chat and not self.tokenizer.chat_template:
+            raise ValueError(
+                f"chat=true, but the tokenizer of {self.tokenizer.name_or_path} has no chat template; take chat=false"
+            )
+
+    def encode(self, prompt: str) -> list[int]:
+        if self.chat:
+            messages = [{"role": "user", "content": prompt}]
+            ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+            return list[int](ids)  # pyright: ignore[reportArgumentType]
+        return self.tokenizer.encode(prompt)
+
+    def __call__(
+        self, problems: Sequence[Problem], groups: Sequence[int], count: int, decoding: Decoding, draw: str
+    ) -> tuple[RolloutBatch, list[Status], list[str]]:
+        """`count` completions of each problem, how each was judged, and its text.
+
+        Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds.
+        """
+        prompts = [self.encode(problem.prompt) for problem in problems]
+        seeds = [self.seed_of(draw, group, count) for group in groups]
+        answers = self.sampler.sample(prompts, count, seeds, decoding)
+        completions = [completion for group in answers for completion in group]
+        texts = self.tokenizer.batch_decode(
+            [completion.tokens for completion in completions],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        verdicts = self.task.verify(repeat(problems, count), texts)
+        batch = collate(repeat(prompts, count), completions, verdicts, repeat(groups, count))
+        return batch, [verdict.status for verdict in verdicts], texts
+
+    def seed_of(self, draw: str, group: int, count: int) -> int:
+        """That of a group's first completion; the engine draws the i-th with seed + i, so groups lie `count` apart."""
+        digest = blake2b(f"{self.seed}/{draw}".encode(), digest_size=4).digest()
+        return int.from_bytes(digest) + group * count
+
+
+def repeat(values: Sequence[T], count: int) -> list[T]:
+    return [value for value in values for _ in range(count)]

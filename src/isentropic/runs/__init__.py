@@ -1,0 +1,1 @@
+"""What does a run folder hold?"""

@@ -1,0 +1,164 @@
+"""A transformers model decoded token by token, where vLLM is not to be had, and for models too small to need it."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import AutoModelForCausalLM, DynamicCache
+from transformers.utils import logging
+
+from isentropic.batch import DTYPES
+from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler.validation import check_model, check_requests, end_tokens
+
+
+@dataclass
+class TransformersSampler(Sampler):
+    """Log-probs are of the distribution that is sampled from: after temperature, min_p, top_k and top_p, renormalised.
+
+    Raises ValueError for settings, prompts or weights that do not fit.
+    """
+
+    path: str  # model folder
+    dtype: str  # float32 or bfloat16
+    device: str  # cpu or cuda; with several cards, the process's own
+    max_model_len: int
+    max_num_seqs: int  # completions decoded at once; those of one prompt are never split
+    model: Any = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"sampler.dtype={self.dtype} is not one of {', '.join(DTYPES)}")
+        if self.device not in ("cpu", "cuda"):
+            raise ValueError(f"sampler.device={self.device} is not one of cpu, cuda")
+
+    def start(self) -> None:
+        check_model(self.path, self.max_model_len)
+        shown = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()
+        with torch.random.fork_rng([]):
+            model: Any = AutoModelForCausalLM.from_pretrained(self.path, dtype=DTYPES[self.dtype])
+        if shown:
+            logging.enable_progress_bar()
+        self.model = model.to(self.device).requires_grad_(False).eval()
+
+    @torch.no_grad()
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        check_requests(prompts, count, seeds, decoding, self.max_model_len)
+        ends = torch.tensor(end_tokens(self.path, decoding.stop), device=self.device)
+        completions: list[Completion] = []
+        for rows in batches(len(prompts), max(1, self.max_num_seqs // count)):
+            noise = uniform([seed + i for seed in seeds[rows] for i in range(count)], decoding.max_tokens)
+            completions += self.decode(prompts[rows], count, noise.to(self.device), decoding, ends)
+        return [completions[first : first + count] for first in range(0, len(completions), count)]
+
+    def decode(
+        self, prompts: Sequence[Sequence[int]], count: int, noise: Tensor, decoding: Decoding, ends: Tensor
+    ) -> Iterator[Completion]:
+        tokens, mask = left_padded(prompts, self.device)
+        cache = DynamicCache()
+        logits = self.next_logits(tokens, mask, cache)
+        cache.batch_repeat_interleave(count)
+        logits, mask = logits.repeat_interleave(count, 0), mask.repeat_interleave(count, 0)
+        written: list[Tensor] = []
+        logp: list[Tensor] = []
+        ended = torch.zeros(len(mask), dtype=torch.bool, device=self.device)
+        for step in range(decoding.max_tokens):
+            if step:
+                mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
+                logits = self.next_logits(written[-1][:, None], mask, cache)
+            processed = process(logits, decoding)
+            written.append(draw(processed, noise[:, step]))
+            logp.append(processed.gather(1, written[-1][:, None])[:, 0])
+            ended |= torch.isin(written[-1], ends)
+            if ended.all():
+                break
+        return cut(torch.stack(written, 1), torch.stack(logp, 1), ends)
+
+    def next_logits(self, tokens: Tensor, mask: Tensor, cache: DynamicCache) -> Float[Tensor, "B V"]:
+        """Logits after the last of `tokens`, which are those of `mask` that the cache has not read."""
+        positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
+        output = self.model(
+            input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, logits_to_keep=1
+        )
+        return output.logits[:, -1].float()
+
+    @torch.no_grad()
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        if not 2 <= len(tokens) <= self.max_model_len:
+            raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len}")
+        ids = torch.tensor([list(tokens)], device=self.device)
+        logp = self.model(input_ids=ids[:, :-1]).logits[0].float().log_softmax(-1)
+        return logp.gather(1, ids[0, 1:, None])[:, 0].tolist()
+
+    @torch.no_grad()
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Raises ValueError for an unknown name, another shape, or a missing name; a tied alias may be missing."""
+        own: dict[str, Tensor] = self.model.state_dict()
+        written: set[int] = set()
+        for name, tensor in weights:
+            if name not in own:
+                raise ValueError(f"weight {name} is not one of the model in {self.path}")
+            if own[name].shape != tensor.shape:
+                raise ValueError(f"weight {name} has shape {list(tensor.shape)}; it must be {list(own[name].shape)}")
+            own[name].copy_(tensor)
+            written.add(own[name].data_ptr())
+        if missing := [name for name, tensor in own.items() if tensor.data_ptr() not in written]:
+            raise ValueError(f"{len(missing)} weights did not come, {missing[0]} among them; a load takes all of them")
+
+
+def batches(length: int, size: int) -> Iterator[slice]:
+    return (slice(first, first + size) for first in range(0, length, size))
+
+
+def uniform(seeds: Sequence[int], steps: int) -> Float[Tensor, "B T"]:
+    """Each row's own stream, so that a completion does not depend on what is decoded beside it."""
+    return torch.stack(
+        [torch.rand(steps, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) for seed in seeds]
+    )
+
+
+def left_padded(prompts: Sequence[Sequence[int]], device: str) -> tuple[Tensor, Tensor]:
+    """Prompts that end in the same column, and which of their columns are real."""
+    width = max(map(len, prompts))
+    tokens = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
+    lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
+    return tokens, (torch.arange(width, device=device) >= width - lengths[:, None]).long()
+
+
+def process(logits: Float[Tensor, "B V"], decoding: Decoding) -> Float[Tensor, "B V"]:
+    """Log-probs of the distribution to draw from; the filters in vLLM's order."""
+    logits = logits / decoding.temperature
+    if decoding.min_p > 0:
+        probs = logits.softmax(-1)
+        logits = logits.masked_fill(probs < decoding.min_p * probs.amax(-1, keepdim=True), -torch.inf)
+    if 0 < decoding.top_k < logits.shape[-1]:
+        logits = logits.masked_fill(logits < logits.topk(decoding.top_k).values[:, -1:], -torch.inf)
+    if decoding.top_p < 1:
+        ascending, order = logits.sort(-1)
+        beyond = ascending.softmax(-1).cumsum(-1) <= 1 - decoding.top_p
+        beyond[:, -1] = False
+        logits = logits.masked_fill(torch.zeros_like(beyond).scatter(1, order, beyond), -torch.inf)
+    return logits.log_softmax(-1)
+
+
+def draw(logp: Float[Tensor, "B V"], noise: Float[Tensor, " B"]) -> Tensor:
+    """The token in whose share of [0, 1) the noise falls. float64, or rare tokens would have no share."""
+    edges = logp.double().exp().cumsum(-1)
+    return torch.searchsorted(edges, (noise * edges[:, -1])[:, None], right=True)[:, 0].clamp(max=logp.shape[1] - 1)
+
+
+def cut(tokens: Tensor, logp: Tensor, ends: Tensor) -> Iterator[Completion]:
+    """Each row up to and with its first end token."""
+    stops = torch.isin(tokens, ends)
+    stopped = stops.any(1)
+    lengths = torch.where(stopped, stops.long().argmax(1) + 1, tokens.shape[1])
+    rows = zip(tokens.tolist(), logp.tolist(), lengths.tolist(), stopped.tolist(), strict=True)
+    return (Completion(row[:n], values[:n], "stop" if end else "length") for row, values, n, end in rows)

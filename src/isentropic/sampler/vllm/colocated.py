@@ -1,0 +1,196 @@
+"""vLLM inside the trainer's process, on CPU or CUDA, one engine per rank, or per team of ranks.
+
+An engine in this process takes the policy's tensors one by one, without a copy of the model between the two.
+In return it must leave the process as it found it: random state, thread count, process group.
+"""
+
+import importlib.util
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from isentropic.batch import DTYPES
+from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory
+from isentropic.sampler.vllm.isolation import (
+    check_card,
+    kept_group,
+    prepare_environment,
+    untouched_process,
+    without_search,
+)
+from isentropic.sampler.vllm.sampling_params import EVERY, Row, completions_of, draws
+from isentropic.sampler.vllm.tensor_parallel import Team, check_team
+
+
+def available() -> bool:
+    """Whether vLLM is installed. Does not import it."""
+    return importlib.util.find_spec("vllm") is not None
+
+
+@dataclass
+class VllmSampler(Sampler):
+    """Log-probs are of the distribution that is sampled from: after temperature, top_k, top_p and min_p, renormalised.
+
+    Raises ValueError for settings, prompts or weights that do not fit, RuntimeError where the weights are not there.
+    """
+
+    path: str  # model folder
+    dtype: str  # float32 or bfloat16
+    load_format: str  # auto reads the folder's weights; dummy leaves them random until the first load
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int  # of one forward pass
+    kv_cache_gib: float | None  # None on CUDA: what gpu_memory_utilization leaves
+    gpu_memory_utilization: float  # share of the card, weights included
+    enforce_eager: bool
+    sleep_level: int  # 0: never sleeps; 1: weights wait in host memory; 2: weights are dropped
+    tensor_parallel_size: int  # ranks that hold one engine together
+    logprobs: str  # of all completions, of a sample (those of one prompt in eight), or none
+    short_way: bool  # through the scheduler, for steps that only decode; false is the engine's own way for all
+    engine: Any = field(init=False, default=None, repr=False)
+    names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
+    loaded: bool = field(init=False, default=False)  # False while the engine's weights are no model's
+    asleep: set[str] = field(init=False, default_factory=set[str])
+    owns_group: bool = field(init=False, default=False)  # the process group is the engine's, not the trainer's
+    team: Team | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"sampler.dtype={self.dtype} is not one of {', '.join(DTYPES)}")
+        if self.load_format not in ("auto", "dummy"):
+            raise ValueError(f"sampler.load_format={self.load_format} is not one of auto, dummy")
+        if self.sleep_level not in (0, 1, 2):
+            raise ValueError(f"sampler.sleep_level={self.sleep_level} is not 0, 1 or 2")
+        if self.logprobs not in EVERY:
+            raise ValueError(f"sampler.logprobs={self.logprobs} is not one of {', '.join(EVERY)}")
+        check_team(self.tensor_parallel_size, self.tensor_parallel_size)
+
+    def check_ranks(self, ranks: int) -> None:
+        check_team(self.tensor_parallel_size, ranks)
+
+    @property
+    def tells(self) -> bool:
+        return self.logprobs == "all"
+
+    def start(self) -> None:
+        check_model(self.path, self.max_model_len)
+        self.names = weight_names(self.path)
+        self.owns_group = not dist.is_initialized()
+        self.check_ranks(1 if self.owns_group else dist.get_world_size())
+        self.team = Team(self.tensor_parallel_size) if self.tensor_parallel_size > 1 else None
+        prepare_environment()
+        if torch.cuda.is_available():
+            alone = self.owns_group or dist.get_world_size() == 1
+            check_card(torch.cuda.current_device(), 0 if alone else int(os.environ["LOCAL_RANK"]))
+        with untouched_process(self.enforce_eager):
+            from vllm import LLM
+
+            settings = engine_settings(self)
+            self.engine = LLM(self.path, **settings)
+            if self.team:
+                forget_shared_memory()
+        if not settings["enable_sleep_mode"]:
+            self.sleep_level = 0
+        if self.short_way and not self.scheduler.short and (self.owns_group or dist.get_rank() == 0):
+            print(
+                "vLLM plans every step its own way: sampler.short_way does not know this model or release", flush=True
+            )
+        self.loaded = self.load_format == "auto"
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        check_requests(prompts, count, seeds, decoding, self.max_model_len)
+        every = EVERY[self.logprobs]
+        rows = [
+            Row(list(prompt), seed + child, bool(every) and place % every == 0)
+            for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
+            for child in range(count)
+        ]
+        rows, own = self.team.together(rows) if self.team else (rows, slice(None))
+        completions = self.complete(rows, decoding)[own]
+        return [completions[first : first + count] for first in range(0, len(completions), count)]
+
+    def join(self, decoding: Decoding) -> None:
+        while self.team and (rows := self.team.together(None)[0]):
+            self.complete(rows, decoding)
+
+    def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
+        ends = end_tokens(self.path, decoding.stop)
+        outputs = self.generate([row.prompt for row in rows], [draws(decoding, *one, ends) for one in enumerate(rows)])
+        written = self.scheduler.take() if self.short_way else {}
+        return completions_of(outputs, written)
+
+    @property
+    def scheduler(self) -> Any:
+        return self.engine.llm_engine.engine_core.engine_core.scheduler
+
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        from vllm import SamplingParams
+
+        if not 2 <= len(tokens) < self.max_model_len:
+            raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
+        params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False, seed=0)
+        rows = self.generate([tokens], [params])[0].prompt_logprobs
+        return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
+
+    def generate(self, prompts: Sequence[Sequence[int]], params: list[Any]) -> list[Any]:
+        self.rouse("weights")
+        self.rouse("kv_cache")
+        if not self.loaded:
+            raise RuntimeError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
+        with untouched_process(self.enforce_eager), without_search():
+            return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
+
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Raises ValueError for a missing name, tied aliases included, and RuntimeError where `weights` fails midway.
+
+        After either, the engine refuses to sample until a whole load.
+        """
+        self.rouse("weights")  # and the cache only when it is needed, so that both never peak together
+        self.loaded = False
+        seen: set[str] = set()
+        named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
+        with untouched_process(self.enforce_eager):
+            try:
+                self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": named})
+            except Exception as error:
+                raise RuntimeError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
+        check_arrived(self.names, seen)
+        # entries are found by token ids, so those of the old weights would be taken for the new
+        if not self.engine.reset_prefix_cache():
+            raise RuntimeError("the engine kept its cache of the old weights; no request may run during a load")
+        self.loaded = True
+
+    def sleep(self) -> None:
+        if self.sleep_level and "weights" not in self.asleep:
+            self.rouse("kv_cache")
+            self.engine.sleep(self.sleep_level)
+            self.asleep = {"weights", "kv_cache"}
+            self.loaded = self.loaded and self.sleep_level == 1
+
+    def wake(self) -> None:
+        self.rouse("weights")
+
+    def rouse(self, part: str) -> None:
+        if self.engine is None:
+            raise RuntimeError("the engine was not started")
+        if part in self.asleep:
+            torch.cuda.empty_cache()  # what the trainer cached and does not use
+            self.engine.wake_up([part])
+            self.asleep.discard(part)
+
+    def stop(self) -> None:
+        if self.engine is None:
+            return
+        with nullcontext() if self.owns_group else kept_group():
+            self.engine.llm_engine.engine_core.shutdown()
+        self.engine = None

@@ -1,0 +1,89 @@
+"""What vLLM's engine is built with, from a sampler's settings and from where it runs."""
+
+# pyright: basic
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+if TYPE_CHECKING:
+    from isentropic.sampler.vllm.colocated import VllmSampler
+    from isentropic.sampler.vllm.server import VllmServerSampler
+
+
+def engine_settings(sampler: "VllmSampler") -> dict[str, Any]:
+    from vllm.platforms import current_platform
+
+    settings: dict[str, Any] = {
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # no sampling defaults of the model's own
+        "dtype": sampler.dtype,
+        "load_format": sampler.load_format,
+        "logprobs_mode": "processed_logprobs",
+        "max_model_len": sampler.max_model_len,
+        "max_num_seqs": sampler.max_num_seqs,
+        "max_num_batched_tokens": sampler.max_num_batched_tokens,
+        "kv_cache_memory_bytes": None if sampler.kv_cache_gib is None else int(sampler.kv_cache_gib * 2**30),
+        "gpu_memory_utilization": sampler.gpu_memory_utilization,
+        "enforce_eager": sampler.enforce_eager,
+        "enable_sleep_mode": sampler.sleep_level > 0,
+        "tensor_parallel_size": sampler.tensor_parallel_size,
+        "use_tqdm_on_load": False,
+        "seed": 0,
+    }
+    if sampler.short_way:
+        from isentropic.sampler.vllm.fast_scheduler import scheduler
+
+        settings["scheduler_cls"] = scheduler(asynchronous=not current_platform.is_cpu())
+    if current_platform.is_cpu():
+        # a seeded request whose prompt is read in chunks crashes there: "CPU Generator does not use offset"
+        settings["enable_chunked_prefill"] = False
+        settings["max_num_batched_tokens"] = max(sampler.max_num_batched_tokens, sampler.max_model_len)
+        settings["enable_sleep_mode"] = False
+    if dist.is_initialized() and dist.get_world_size() > 1:
+        settings["distributed_executor_backend"] = "external_launcher"
+    return settings
+
+
+def forget_shared_memory() -> None:
+    """vLLM on CPU names what an engine's ranks share by their numbers alone: a run that was killed would leave it, and
+    the next could not start. To be called when all ranks hold it; what they hold stays."""
+    from vllm.distributed.parallel_state import get_tp_group
+
+    group = get_tp_group()
+    name = getattr(getattr(group.device_communicator, "dist_module", None), "group_name", None)
+    if name is not None:
+        Path("/dev/shm", f"{name.lstrip('/')}_{group.rank_in_group}").unlink(missing_ok=True)
+
+
+def server_arguments(sampler: "VllmServerSampler") -> list[str]:
+    """Of `vllm serve`. Log-probs are processed ones, those of the distribution that is sampled from."""
+    cuda = torch.cuda.is_available()
+    settings: dict[str, Any] = {
+        "model": sampler.path,
+        "dtype": sampler.dtype,
+        # a file is read by the loader that the server has started with, which must not be the one that reads nothing
+        "load-format": "dummy" if sampler.transfer == "nccl" else "auto",
+        "generation-config": "vllm",
+        "logprobs-mode": "processed_logprobs",
+        "max-model-len": sampler.max_model_len,
+        "max-num-seqs": sampler.max_num_seqs,
+        "max-num-batched-tokens": sampler.max_num_batched_tokens
+        if cuda
+        else max(sampler.max_num_batched_tokens, sampler.max_model_len),
+        "gpu-memory-utilization": sampler.gpu_memory_utilization,
+        "tensor-parallel-size": sampler.tensor_parallel_size,
+        "scheduler-cls": f"isentropic.sampler.vllm.telling.{'TellingAsyncScheduler' if cuda else 'TellingScheduler'}",
+        "uvicorn-log-level": "warning",
+        "seed": 0,
+    }
+    if sampler.kv_cache_gib is not None:
+        settings["kv-cache-memory-bytes"] = int(sampler.kv_cache_gib * 2**30)
+    if sampler.transfer == "nccl":
+        settings["weight-transfer-config"] = '{"backend": "nccl"}'
+    flags = ["--tokens-only", "--skip-tokenizer-init"]
+    flags += ["--enforce-eager"] if sampler.enforce_eager else []
+    flags += [] if cuda else ["--no-enable-chunked-prefill"]
+    return [*(part for name, value in settings.items() for part in (f"--{name}", str(value))), *flags]

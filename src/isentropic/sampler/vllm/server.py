@@ -1,0 +1,187 @@
+"""vLLM on cards of its own, as `vllm serve`, which the trainer asks over HTTP."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import torch.distributed as dist
+from torch import Tensor
+
+from isentropic.batch import DTYPES
+from isentropic.reductions import rank
+from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
+from isentropic.sampler.vllm.engine_args import server_arguments
+from isentropic.sampler.vllm.http import Service, serve
+from isentropic.sampler.vllm.sampling_params import EVERY, SAYS, TOLD
+from isentropic.sampler.vllm.weight_sync import FileTransfer, NcclTransfer, Transfer
+
+
+@dataclass
+class VllmServerSampler(Sampler):
+    """Rank 0 starts the server and sends it the weights; every rank asks it for its own completions.
+
+    A server at `url`, of whoever started it, must have been given `--logprobs-mode processed_logprobs`. Raises
+    ValueError for settings, prompts, weights or a server that do not fit, RuntimeError where the server fails.
+    """
+
+    path: str  # model folder
+    dtype: str  # float32 or bfloat16
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int  # of one forward pass
+    kv_cache_gib: float | None  # None on CUDA: what gpu_memory_utilization leaves
+    gpu_memory_utilization: float  # share of the card, weights included
+    enforce_eager: bool
+    tensor_parallel_size: int  # cards of the server
+    logprobs: str  # of all completions, of a sample (those of one prompt in eight), or none
+    url: str | None  # of a server that runs; None starts one on this machine
+    devices: str | int | None  # CUDA_VISIBLE_DEVICES of a server that is started; not the trainer's
+    transfer: str  # nccl or file
+    patience: float  # seconds that the server may take to start, and to answer
+    log: str  # file that a server which is started writes to
+    service: Service | None = field(init=False, default=None, repr=False)
+    sender: Transfer | None = field(init=False, default=None, repr=False)  # on rank 0
+    names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
+    loaded: bool = field(init=False, default=False)  # False while the server's weights are not known to be the policy's
+    tells_whole: bool = field(init=False, default=False)  # whether its scheduler is ours
+
+    def __post_init__(self) -> None:
+        for name, known in (("dtype", DTYPES), ("logprobs", EVERY), ("transfer", ("nccl", "file"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"sampler.{name}={getattr(self, name)} is not one of {', '.join(known)}")
+        if not self.patience > 0:
+            raise ValueError(f"sampler.patience={self.patience} seconds is not above 0")
+        if self.url is not None and not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"sampler.url={self.url} is not the URL of a server, such as http://host:8000")
+
+    @property
+    def tells(self) -> bool:
+        return self.logprobs == "all"
+
+    @property
+    def apart(self) -> bool:
+        return True
+
+    def check_ranks(self, ranks: int) -> None:
+        if self.transfer == "nccl":
+            check_any()
+
+    def start(self) -> None:
+        check_model(self.path, self.max_model_len)
+        self.names = weight_names(self.path)
+        url = [self.url]
+        devices = None if self.devices is None else str(self.devices)
+        cards = policy_cards() if self.transfer == "nccl" else set[str]()
+        if self.url is None:
+            check_cards(devices, self.tensor_parallel_size, cards)
+        if rank() == 0:
+            if self.url is None:
+                self.service = serve(server_arguments(self), devices, self.patience, Path(self.log))
+                url = [self.service.url]
+            if self.transfer == "nccl":
+                self.sender = NcclTransfer()
+            else:
+                self.sender = FileTransfer(mkdtemp(prefix="isentropic-weights-"), self.path)
+        if dist.is_initialized():
+            dist.broadcast_object_list(url)
+        self.service = self.service or Service(str(url[0]), self.patience, None, None)
+        self.service.await_health()
+        self.service.check(self.path, self.max_model_len)
+        self.tells_whole = TOLD in (self.ask([0], {"max_tokens": 2, SAYS: True})["kv_transfer_params"] or {})
+
+    def ask(self, prompt: Sequence[int], settings: dict[str, Any]) -> Any:
+        if self.service is None:
+            raise RuntimeError("the server was not started")
+        if SAYS in settings:
+            settings = settings | {"extra_args": {SAYS: settings[SAYS]}}
+            del settings[SAYS]
+        body = {"token_ids": list(prompt), "sampling_params": {"detokenize": False, **settings}}
+        return self.service.call("/inference/v1/generate", body)
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        check_requests(prompts, count, seeds, decoding, self.max_model_len)
+        if not self.loaded:
+            raise RuntimeError("the server has no weights; they are lost by a load that fails")
+        every, ends = EVERY[self.logprobs], end_tokens(self.path, decoding.stop)
+        rows = [
+            (prompt, draws(decoding, seed + child, ends, bool(every) and place % every == 0, self.tells_whole))
+            for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
+            for child in range(count)
+        ]
+        if not rows:
+            return []
+        # each waits for its answer, with a connection of its own; more than the server runs would bring nothing
+        with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
+            answers = list(askers.map(lambda row: self.ask(*row), rows))
+        completions = [completion_of(answer) for answer in answers]
+        return [completions[first : first + count] for first in range(0, len(completions), count)]
+
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        if not 2 <= len(tokens) < self.max_model_len:
+            raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
+        rows = self.ask(tokens, {"max_tokens": 1, "prompt_logprobs": 0, "seed": 0})["prompt_logprobs"]
+        return [row[str(token)]["logprob"] for row, token in zip(rows[1:], tokens[1:], strict=True)]
+
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Raises ValueError for an unknown or missing name, tied aliases included, and RuntimeError where it fails.
+
+        After either, no sampling until a whole load.
+        """
+        if self.service is None:
+            raise RuntimeError("the server was not started")
+        self.loaded = False
+        if dist.is_initialized():
+            dist.barrier()  # no rank is still being answered when the old weights go
+        seen: set[str] = set()
+        named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
+        if self.sender is None:
+            for _ in named:  # takes part in gathering what rank 0 sends
+                pass
+        else:
+            self.sender.send(self.service, named)
+        check_arrived(self.names, seen)
+        if rank() == 0 and not self.service.call("/reset_prefix_cache")["success"]:
+            raise RuntimeError("the server kept its cache of the old weights; no request may run during a load")
+        if dist.is_initialized():
+            dist.barrier()  # no rank asks before the weights are there
+        self.loaded = True
+
+    def stop(self) -> None:
+        if self.sender is not None:
+            self.sender.close()
+        if self.service is not None:
+            self.service.stop()
+        self.service = self.sender = None
+        self.loaded = False
+
+
+def draws(decoding: Decoding, seed: int, ends: list[int], says: bool, whole: bool) -> dict[str, Any]:
+    return {
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "top_k": decoding.top_k,
+        "min_p": decoding.min_p,
+        "max_tokens": decoding.max_tokens,
+        "stop_token_ids": ends,
+        "seed": seed,
+        "output_kind": 2,  # only what is final
+    } | ({SAYS: says} if whole else {"logprobs": 0 if says else None})
+
+
+def completion_of(answer: dict[str, Any]) -> Completion:
+    choice = answer["choices"][0]
+    if choice["finish_reason"] not in ("stop", "length"):
+        raise RuntimeError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
+    told = answer["kv_transfer_params"] or {}
+    if TOLD in told:
+        return Completion(choice["token_ids"], told[TOLD], choice["finish_reason"])
+    said = choice["logprobs"]
+    logp = None if said is None else [token["logprob"] for token in said["content"]]
+    return Completion(choice["token_ids"], logp, choice["finish_reason"])

@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+import pytest
+
+from isentropic.algorithm.clipping import Clipping
+from isentropic.algorithm.compatibility import check_parts, check_sampler, followers, unheard
+from isentropic.algorithm.control.constant import Constant
+from isentropic.algorithm.credit.kl_cov import KlCov
+from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
+from isentropic.algorithm.penalty.anchor import Anchor
+from isentropic.algorithm.penalty.entropy_bonus import EntropyBonus
+from isentropic.algorithm.penalty.kl import Kl
+
+
+@pytest.fixture
+def algorithm(policy):
+    """STARE behind its gate."""
+    return policy().algorithm
+
+
+def test_parts_that_go_together_are_let_through(algorithm):
+    check_parts(algorithm, None, "start")
+    check_parts(replace(algorithm, penalty={"kl": Kl(0.1, "k3")}), "start", "start")
+    check_parts(replace(algorithm, credit={"kl_cov": KlCov(0.1, 1.0)}, penalty={"anchor": Anchor()}), None, "start")
+
+
+@pytest.mark.parametrize(
+    "parts, reference, sentence",
+    [
+        (
+            {"penalty": {"kl": Kl(0.1, "k3")}},
+            None,
+            r"algorithm\.penalty\.kl measures .*=null; take policy\.reference=start",
+        ),
+        ({}, "start", r"policy\.reference=start would be loaded and read by no part"),
+        (
+            {"credit": {"kl_cov": KlCov(0.1, 1.0)}},
+            None,
+            r"algorithm\.credit\.kl_cov ties .* add algorithm/penalty=\[anchor",
+        ),
+        (
+            {"penalty": {"anchor": Anchor()}},
+            None,
+            r"algorithm\.penalty\.anchor charges .* add algorithm/credit=\[kl_cov",
+        ),
+    ],
+)
+def test_a_part_that_lacks_another_is_refused(algorithm, parts, reference, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_parts(replace(algorithm, **parts), reference, "start")
+
+
+def test_a_controller_that_nothing_follows_is_told_with_what_would(algorithm):
+    deaf = replace(algorithm, credit={})
+    told = unheard(deaf)
+    assert told and told.startswith("No part follows the entropy controller (Gate), so it changes nothing;")
+    assert "algorithm/credit=[stare]" in told and "algorithm/penalty=[entropy_bonus]" in told
+    assert "truncated_importance" not in told
+    assert unheard(algorithm) is None
+    assert unheard(replace(deaf, penalty={"entropy_bonus": EntropyBonus(0.1)})) is None
+    assert unheard(replace(deaf, control=Constant(1.0, 0.0))) is None
+
+
+def test_a_clipping_can_be_what_follows_the_controller(algorithm):
+    class Following(Clipping):
+        follows_drive = True
+
+        def __call__(self, now, batch, drive): ...
+
+    assert unheard(replace(algorithm, credit={}, clipping=Following())) is None
+
+
+def test_parts_that_follow_are_found_without_a_list():
+    assert {"algorithm/credit=[stare]", "algorithm/credit=[entro_pic]", "algorithm/penalty=[entropy_bonus]"} <= set(
+        followers()
+    )
+
+
+def test_a_sampler_that_fits_is_let_through(algorithm):
+    corrected = replace(algorithm, credit={"truncated_importance": TruncatedImportance(2.0)})
+    check_sampler(algorithm, tells=False, ahead=False, apart=False)
+    check_sampler(corrected, tells=True, ahead=True, apart=True)
+
+
+@pytest.mark.parametrize(
+    ("corrected", "tells", "ahead", "apart", "sentence"),
+    [
+        (True, False, False, False, r"credit\.truncated_importance reads .* take sampler\.logprobs=all"),
+        (True, True, True, False, r"which this sampler cannot do; take sampler=vllm_server"),
+        (False, True, True, True, r"no part corrects for it; take algorithm/credit=\[truncated_importance\]"),
+    ],
+)
+def test_a_sampler_that_lacks_what_is_asked_of_it_is_refused(algorithm, corrected, tells, ahead, apart, sentence):
+    rules = {"truncated_importance": TruncatedImportance(2.0)} if corrected else {}
+    with pytest.raises(ValueError, match=sentence):
+        check_sampler(replace(algorithm, credit=rules), tells, ahead, apart)

@@ -1,0 +1,127 @@
+from csv import DictReader
+from dataclasses import replace
+
+import pytest
+import torch
+
+from isentropic.callbacks.weight_sync import SamplerCallback, canary
+from isentropic.sampler.hf import TransformersSampler
+
+
+class Deaf(TransformersSampler):
+    """Reads the weights and keeps its own."""
+
+    def load(self, weights):
+        for _ in weights:
+            pass
+
+
+class StaleHead(TransformersSampler):
+    """The head is a copy of its embedding that no load reaches."""
+
+    def load(self, weights):
+        if self.model.lm_head.weight is self.model.model.embed_tokens.weight:
+            self.model.lm_head.weight = torch.nn.Parameter(self.model.lm_head.weight.clone(), requires_grad=False)
+        head = self.model.lm_head.weight.clone()
+        super().load((name, head if name == "lm_head.weight" else value) for name, value in weights)
+
+
+class StaleCache(TransformersSampler):
+    """Scores with the weights it has, answers with those it had before."""
+
+    current = None
+
+    def load(self, weights):
+        before, self.current = self.current, {name: value.clone() for name, value in weights}
+        self.previous = before or self.current
+        super().load(self.current.items())
+
+    def sample(self, prompts, count, seeds, decoding):
+        super().load(self.previous.items())
+        answers = super().sample(prompts, count, seeds, decoding)
+        super().load(self.current.items())
+        return answers
+
+
+class Hot(TransformersSampler):
+    def sample(self, prompts, count, seeds, decoding):
+        return super().sample(prompts, count, seeds, replace(decoding, temperature=1.0))
+
+
+@pytest.fixture
+def run(parts, tmp_path):
+    def go(kind, temperature=1.0, steps=3, tolerance=1e-3, tokens=16):
+        sampler = kind(parts.model, "float32", "cpu", 32, 64)
+        module = go.module = parts.learner(size=32, temperature=temperature)
+        task = parts.sums(largest=3)
+        data = parts.rollouts(sampler, task=task, size=32, temperature=temperature, steps=steps)
+        parts.trainer(tmp_path, [SamplerCallback(tolerance, tokens)]).fit(module, data)
+        return module
+
+    return go
+
+
+def test_an_engine_that_ignores_weights_is_caught_at_the_first_update(run):
+    with pytest.raises(RuntimeError, match="weights did not arrive: after an update of the policy"):
+        run(Deaf)
+    assert run.module.rollouts == 1 and run.module.moved
+
+
+def test_a_stale_head_is_caught_on_the_fixed_sequence(run):
+    with pytest.raises(RuntimeError, match=r"disagree by .* on a fixed sequence, right after the weights were sent"):
+        run(StaleHead)
+
+
+def test_a_stale_cache_is_caught_on_the_samplers_own_completions(run):
+    with pytest.raises(RuntimeError, match=r"disagree by .* on the sampler's own completions"):
+        run(StaleCache)
+    assert run.module.rollouts == 2
+
+
+def test_another_temperature_is_caught_on_the_samplers_own_completions(run):
+    with pytest.raises(RuntimeError, match=r"disagree by .* on the sampler's own completions"):
+        run(Hot, temperature=0.6)
+    assert run.module.rollouts == 1
+
+
+def test_a_faithful_engine_passes_and_its_gap_is_logged_every_step(run, tmp_path):
+    assert run(TransformersSampler, temperature=0.7).moved
+    rows = list(DictReader((tmp_path / "metrics.csv").open()))
+    assert [float(row["step"]) for row in rows] == [1, 2, 3]
+    for name in ("sampler/logp_gap", "sampler/logp_gap_max", "sampler/canary_gap"):
+        assert all(0 <= float(row[name]) < 1e-4 for row in rows)
+    assert all(float(row["throughput/sync_seconds"]) > 0 for row in rows)
+
+
+def test_a_sampler_without_log_probs_is_not_suspected(parts, tmp_path):
+    sampler, module = parts.scripted(parts.some_right), parts.learner()
+    trainer = parts.trainer(tmp_path, [SamplerCallback(1e-3, 8)])
+    trainer.fit(module, parts.rollouts(sampler))
+    assert module.rollouts == 3
+    assert not any(name.startswith("sampler/") for name in trainer.callback_metrics)
+
+
+def test_a_policy_that_is_not_a_number_is_no_agreement(parts):
+    with pytest.raises(RuntimeError, match="disagree by nan"):
+        SamplerCallback(1e-3, 8).check(float("nan"), "anything")
+
+
+def test_a_policy_judged_alone_is_sent_to_the_sampler_first(parts, tmp_path):
+    sampler = parts.scripted(parts.some_right)
+    parts.trainer(tmp_path, [SamplerCallback(1e-3, 8)], limit_val_batches=1.0).validate(
+        parts.learner(), parts.rollouts(sampler), verbose=False
+    )
+    assert sampler.events == ["start", "wake", "load", "sample", "sample"]
+
+
+def test_the_canary_is_a_prompt_repeated_within_the_context(parts):
+    data = parts.rollouts(parts.scripted(parts.some_right))
+    prompt = data.ask.encode(data.problems_of("train")[0].prompt)
+    assert canary(data, 6) == [*prompt, *prompt][:6]
+    assert len(canary(data, 1000)) == len(prompt) + 5  # room for a prompt and six tokens, less one
+
+
+def test_settings_that_could_not_tell_are_refused():
+    for tolerance, tokens in ((0.0, 8), (1e-3, 1)):
+        with pytest.raises(ValueError, match=r"must be above 0 and canary_tokens=\d at least 2"):
+            SamplerCallback(tolerance, tokens)

@@ -1,0 +1,48 @@
+"""The command, and the page that it writes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from isentropic.commands.plan import MEASURED, comparison, completed, composed, planned, renewed
+from isentropic.config.build import BadInput
+
+PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
+
+
+def test_the_page_is_as_new_as_the_presets_and_the_formulas():
+    text = PAGE.read_text()
+    assert renewed(text) == text, "python -m isentropic plan table=docs/plan.md writes it anew"
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in sorted(MEASURED.glob("*.json"))])
+def test_a_plan_is_near_what_was_measured(file):
+    """Memory within 15 %, seconds of the rollout, the update and the whole step within 30 %."""
+    one = comparison(file)
+    for compared, within in (list(one.memory()), 0.15), (list(one.seconds()), 0.3):
+        plans = {name: plan for name, plan, _ in compared}
+        assert plans == {name: pytest.approx(found, rel=within) for name, _, found in compared}
+
+
+def test_a_run_of_before_a_setting_existed_is_planned_with_that_of_today():
+    now = {"_target_": "a.B", "old": 1, "new": 2, "part": {"_target_": "a.C", "x": 1, "y": 2}, "parts": {"p": {}}}
+    then = {"_target_": "a.B", "old": 3, "part": {"_target_": "a.C", "x": 4}, "parts": {}}
+    part = {"_target_": "a.C", "x": 4, "y": 2}
+    assert completed(then, now) == {"_target_": "a.B", "old": 3, "new": 2, "part": part, "parts": {}}
+    assert completed({"_target_": "a.D", "z": 1}, now) == {"_target_": "a.D", "z": 1}, "of another part none is taken"
+
+
+def test_the_command_prints_a_plan_and_keeps_its_numbers(command, tmp_path):
+    result = command("plan", f"hydra.run.dir={tmp_path}/run")
+    assert result.returncode == 0, result.stderr
+    assert "GPU-hours" in result.stdout and "All of it fits." in result.stdout
+    numbers = json.loads((tmp_path / "run" / "plan.json").read_text())
+    assert numbers["gpus"] == 1 and numbers["seconds"]["update"] > 0
+
+
+def test_what_cannot_be_planned_is_one_sentence():
+    with pytest.raises(BadInput) as caught:
+        planned(composed("experiment=quickstart", "policy.model.path=nobody/nothing"))
+    assert str(caught.value).startswith("policy.model.path=nobody/nothing is neither a model folder")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,92 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from isentropic.commands.report import main
+
+FILES = {"report.html", "report.md", "table.tex", "runs.parquet", "curves.parquet", "figures"}
+
+
+def test_a_sweep_becomes_a_report_in_its_folder(sweep, capsys):
+    folder = sweep()
+    main([str(folder)])
+    assert {path.name for path in (folder / "report").iterdir()} == FILES
+    said = capsys.readouterr().out
+    assert "6 runs in 2 groups: grpo, stare." in said and "What cannot be claimed:" in said
+    assert f"report: {folder}/report/report.html" in said
+
+
+def test_a_report_is_written_anew_and_is_no_run_itself(sweep, capsys):
+    folder = sweep(seeds=(0,))
+    main([str(folder)])
+    before = {path.name for path in (folder / "report" / "figures").iterdir()}
+    main([str(folder / "grpo_0"), "--out", str(folder / "report")])
+    after = {path.name for path in (folder / "report" / "figures").iterdir()}
+    assert after <= before and "1 run in 1 group: grpo. There is nothing to compare it with." in capsys.readouterr().out
+    main([str(folder)])
+    assert "2 runs in 2 groups" in capsys.readouterr().out
+
+
+def test_folders_can_be_named(sweep, tmp_path, capsys):
+    folder = sweep(seeds=(0, 1))
+    main([f"old={folder / 'grpo_0'}", f"new={folder / 'grpo_1'}", "--out", str(tmp_path / "out"), "--against", "new"])
+    assert "2 runs in 2 groups: old, new. What others are compared with is new." in capsys.readouterr().out
+
+
+def test_everything_wrong_with_runs_at_once_is_still_a_report(sweep, a_run, tmp_path, capsys):
+    folder = sweep()
+    lines = (folder / "grpo_0" / "metrics.csv").read_text()
+    (folder / "grpo_0" / "metrics.csv").write_text(lines[: len(lines) // 2])  # half-written
+    (folder / "grpo_1" / "metrics.csv").write_text("")
+    (folder / "grpo_2" / "config.yaml").write_text("seed: [")
+    (folder / "stare_0" / "status.json").write_text("{")
+    (folder / "stare_1" / "metrics.csv").rename(folder / "stare_1" / "metrics.1.csv")
+    a_run(folder / "other", metrics={"rollout/reward": [float("nan")] * 40}, scores={"eval/other@1": [0, 1]})
+    (folder / "foreign").mkdir()
+    (folder / "foreign" / "metrics.csv").write_text("epoch,loss\n1,2\n")
+    (folder / "empty").mkdir()
+    main([str(folder), "--out", str(tmp_path / "out")])
+    said = capsys.readouterr().out
+    assert "8 runs in" in said
+    text = (tmp_path / "out" / "report.md").read_text()
+    for remark in (
+        "was cut off and left out",
+        "metrics.csv is empty",
+        "config.yaml could not be read",
+        "no column step",
+    ):
+        assert remark in text, remark
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["{empty}"], "error: no run in "),
+        (["{empty}/nowhere"], "error: there is no folder "),
+        (["{run}", "--ignore", "nothing"], "error: --ignore nothing: no run has such a key"),
+        (["{run}", "--against", "nothing"], "error: --against nothing: no group is called so; there are "),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(a_run, tmp_path, arguments, sentence):
+    (tmp_path / "empty").mkdir()
+    a_run(tmp_path / "run")
+    places = {"empty": tmp_path / "empty", "run": tmp_path / "run"}
+    with pytest.raises(SystemExit) as stopped:
+        main([text.format(**places) for text in arguments] + ["--out", str(tmp_path / "out")])
+    assert str(stopped.value).startswith(sentence) and "\n" not in str(stopped.value)
+
+
+def test_without_a_folder_there_is_the_usage(capsys):
+    with pytest.raises(SystemExit):
+        main([])
+    assert "usage: python -m isentropic report" in capsys.readouterr().err
+
+
+def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
+    script = Path(__file__).parents[2] / "benchmarks" / "report.py"
+    command = [sys.executable, script, "7", "--steps", "25", "--out", tmp_path / "report.json"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert "'runs': 7" in result.stdout and (tmp_path / "report.json").is_file()

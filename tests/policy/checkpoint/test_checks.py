@@ -1,0 +1,86 @@
+"""What a checkpoint is checked for before a run goes on from it."""
+
+import pickle
+import shutil
+
+import pytest
+import torch
+from torch.distributed.checkpoint import save
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from isentropic.policy.checkpoint.checks import check, fingerprint, shape
+from isentropic.policy.model.lora import LowRank
+
+
+@pytest.fixture
+def sharded(tiny_model, tmp_path):
+    """A checkpoint as each rank writes its part of, by one rank."""
+    folder = tmp_path / "last.ckpt"
+    state = {"state_dict": {"weight": torch.ones(300, 3)}, "optimizer_0": {"param_groups": [{"lr": 1e-3}]}}
+    save(state, checkpoint_id=folder, no_dist=True)
+    ours = {"model": shape(AutoConfig.from_pretrained(tiny_model)), "rollouts": 4}
+    torch.save({"isentropic": ours}, folder / "meta.pt")
+    return folder
+
+
+def refused(folder, model, said, adapter=None):
+    with pytest.raises(ValueError, match=said) as caught:
+        check(str(folder), model, adapter)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_whole_folder_is_read_and_one_that_lacks_something_is_not(sharded, tiny_model):
+    assert check(str(sharded), tiny_model)["rollouts"] == 4
+    (shard,) = sharded.glob("*.distcp")
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-100])
+    refused(sharded, tiny_model, "may be cut off: .*distcp has .* bytes of at least")
+    shard.write_bytes(content)
+    index = (sharded / ".metadata").read_bytes()
+    (sharded / ".metadata").write_bytes(index[:50])
+    refused(sharded, tiny_model, "may be cut off")
+    (sharded / ".metadata").unlink()
+    refused(sharded, tiny_model, ".metadata is missing in the folder")
+
+
+class Bomb:
+    def __reduce__(self):
+        return open, ("exploded", "w")
+
+
+def test_no_code_of_a_foreign_folder_is_run(sharded, tiny_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bomb, whole = pickle.dumps(Bomb()), (sharded / ".metadata").read_bytes()
+    (sharded / ".metadata").write_bytes(bomb)
+    refused(sharded, tiny_model, "its index asks for .*open")
+    inner = b"ctorch.distributed.checkpoint.metadata\nos.remove\n(S'kept'\ntR."  # what a module that is allowed imports
+    (tmp_path / "kept").touch()
+    (sharded / ".metadata").write_bytes(inner)
+    refused(sharded, tiny_model, "its index asks for .*os.remove")
+    assert (tmp_path / "kept").exists()
+    (sharded / ".metadata").write_bytes(whole)
+    shutil.rmtree(sharded)
+    save({"optimizer_0": Bomb(), "state_dict": {}}, checkpoint_id=sharded, no_dist=True)
+    torch.save({"isentropic": {}}, sharded / "meta.pt")
+    refused(sharded, tiny_model, "cannot be read")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_adapters_go_with_their_settings_and_their_base(tiny_model, tmp_path):
+    adapter = LowRank(4, 8.0, ["v_proj", "q_proj"], "float32", 0)
+    asked = {"rank": 4, "alpha": 8.0, "targets": ["q_proj", "v_proj"]}
+    whole, alone = tmp_path / "whole.ckpt", tmp_path / "alone.ckpt"
+    ours = {"model": shape(AutoConfig.from_pretrained(tiny_model)), "rollouts": 4}
+    torch.save({"isentropic": ours}, whole)
+    torch.save({"isentropic": ours | {"adapter": adapter.state(tiny_model)}}, alone)
+    assert check(str(whole), tiny_model)["rollouts"] == check(str(alone), tiny_model, asked)["rollouts"] == 4
+    refused(whole, tiny_model, "holds whole weights; take policy/adapter=null", asked)
+    refused(alone, tiny_model, "holds adapters alone; take policy/adapter=lora")
+    refused(alone, tiny_model, "other settings than policy.adapter: rank 4 instead of 8", asked | {"rank": 8})
+    other = AutoModelForCausalLM.from_pretrained(tiny_model)
+    with torch.no_grad():
+        other.model.layers[1].mlp.up_proj.weight[7, 5] += 1
+    other.save_pretrained(tmp_path / "other")
+    refused(alone, str(tmp_path / "other"), "adapters are worth nothing beside other weights", asked)
+    shutil.copytree(tiny_model, tmp_path / "copy")
+    assert fingerprint(str(tmp_path / "copy")) == fingerprint(tiny_model)

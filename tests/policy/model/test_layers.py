@@ -1,0 +1,143 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from isentropic.policy.batching.micro_batches import micro_batches
+from isentropic.policy.batching.packing import prompts_of
+from isentropic.policy.model.language_model import LanguageModel, ModelSettings
+from isentropic.policy.model.layers import CHECKPOINTING
+
+SOURCE = Path(__file__).parents[3] / "src"
+
+
+@pytest.fixture
+def rows(rollout):
+    torch.manual_seed(0)
+    return rollout.tokens, rollout.mask, torch.rand(rollout.mask.shape)
+
+
+def learnt(path, rows, dtype="float32", packing=True, checkpointing="none", compiled=False, tokens=None, share=False):
+    """Log-probs and entropies, and the gradient of a weighted sum of them."""
+    ids, mask, weight = rows
+    model = LanguageModel(ModelSettings(path, dtype, 64, packing, checkpointing, compiled, share))
+    values = torch.zeros(2, *mask.shape)
+    with model.computing():
+        for micro in micro_batches(mask, None, tokens, model.packed, prompts_of(ids, mask) if share else None):
+            logp, entropy, _ = model(ids[micro.rows], mask[micro.rows], micro.width, 0.7, "gradient", micro.line)
+            ((logp + 0.1 * entropy) * weight[micro.rows]).sum().backward()
+            values[:, micro.rows] = torch.stack([logp, entropy]).detach()
+    return values, torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def same(one, other, rtol):
+    (values, gradient), (expected, slope) = one, other
+    torch.testing.assert_close(values, expected, atol=rtol, rtol=rtol)
+    assert (gradient - slope).norm() <= rtol * slope.norm()
+
+
+@pytest.mark.parametrize("tokens", [None, 20, 40])
+@pytest.mark.parametrize("checkpointing", CHECKPOINTING)
+def test_packed_is_padded_to_float_noise_however_lines_are_cut_and_layers_keep(tiny_model, rows, checkpointing, tokens):
+    padded = learnt(tiny_model, rows, packing=False)
+    same(learnt(tiny_model, rows, checkpointing=checkpointing, tokens=tokens), padded, 1e-5)
+
+
+@pytest.mark.parametrize("checkpointing", CHECKPOINTING)
+def test_in_bf16_too_what_layers_keep_changes_nothing(tiny_model, rows, checkpointing):
+    kept = learnt(tiny_model, rows, "bfloat16")
+    same(learnt(tiny_model, rows, "bfloat16", checkpointing=checkpointing), kept, 1e-6)
+    same(kept, learnt(tiny_model, rows), 0.05)
+
+
+def test_what_stands_behind_a_row_does_not_matter_to_a_line(tiny_model, rows):
+    ids, mask, weight = rows
+    garbage = torch.where(mask | (ids > 0), ids, 7)
+    same(learnt(tiny_model, (garbage, mask, weight)), learnt(tiny_model, rows), 0)
+
+
+COMPILED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from torch._dynamo.utils import counters
+from test_layers import learnt
+
+torch.manual_seed(0)
+lengths, column = torch.tensor([290, 300, 310] * 5), torch.arange(320)
+mask = (column >= 5) & (column < lengths[:, None])
+ids = torch.randint(2, 20, mask.shape)
+ids[:, :5] = ids[torch.arange(15) // 4 * 4, :5]
+rows = ids, mask, torch.rand(mask.shape)
+plain = learnt(sys.argv[2], rows)
+share = sys.argv[3] == "share"
+values, gradient = learnt(sys.argv[2], rows, "float32", True, "selective", True, 1200, share)
+print(json.dumps({
+    "graphs": counters["stats"]["unique_graphs"],
+    "traces": counters["aot_autograd"]["total"],
+    "breaks": sum(counters["graph_break"].values()),
+    "values": float((values - plain[0]).abs().max()),
+    "gradient": float((gradient - plain[1]).norm() / plain[1].norm()),
+}))
+"""
+
+
+@pytest.mark.parametrize("prompts", ["each", "share"])
+def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_model, prompts):
+    """In a process of its own: compilers do not see through the types that tests check."""
+    paths = [str(Path(__file__).parent), tiny_model, prompts]
+    result = subprocess.run(
+        [sys.executable, "-c", COMPILED, *paths], env=os.environ | {"PYTHONPATH": str(SOURCE)}, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert found["graphs"] == found["traces"] == 1 and found["breaks"] == 0
+    assert found["values"] < 1e-5 and found["gradient"] < 1e-5
+
+
+WORKERS = """
+from isentropic.policy.model.layers import make_kernels_at_once
+from torch._inductor.async_compile import AsyncCompile
+
+make_kernels_at_once(2)
+print(AsyncCompile._ready_future.result(timeout=120))
+"""
+
+
+def test_processes_that_make_kernels_start_before_the_first_forward():
+    variables = os.environ | {"PYTHONPATH": str(SOURCE), "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # as vLLM leaves it
+    result = subprocess.run(
+        [sys.executable, "-c", WORKERS], env=variables, capture_output=True, text=True, timeout=300
+    )  # fmt: skip
+    assert result.stdout.split() == ["ready"], result.stderr
+
+
+def test_compiled_and_checkpointed_weights_keep_their_names(tiny_model):
+    plain, arranged = (
+        LanguageModel(ModelSettings(tiny_model, "float32", 64, True, *how)).state_dict()
+        for how in (("none", False), ("full", True))
+    )
+    assert plain.keys() == arranged.keys()
+
+
+def test_a_model_that_cannot_be_packed_reads_a_rectangle_and_says_why(tmp_path, rows):
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    sizes = {"vocab_size": 24, "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2}
+    window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
+    Qwen2ForCausalLM(Qwen2Config(num_hidden_layers=2, num_key_value_heads=1, **sizes, **window)).save_pretrained(
+        tmp_path
+    )
+    with pytest.warns(UserWarning, match="reads padded rows in spite of policy.model.packing=true, as its layers are"):
+        found = learnt(str(tmp_path), rows)
+    same(found, learnt(str(tmp_path), rows, packing=False), 0)
+
+
+def test_settings_that_do_not_exist_are_refused(tiny_model):
+    with pytest.raises(ValueError, match="activation_checkpointing=some is not one of none, selective, full"):
+        ModelSettings(tiny_model, "float32", 64, True, "some", False)

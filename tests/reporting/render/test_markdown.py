@@ -1,0 +1,48 @@
+import re
+
+import pytest
+
+from isentropic.reporting.render import markdown
+from isentropic.reporting.report import findings
+from isentropic.runs.run import find
+
+
+@pytest.fixture
+def written(sweep, tmp_path):
+    folder = sweep()
+    (tmp_path / "figures").mkdir()
+    report = findings(find([folder]), [folder], "python -m isentropic report sweep", (), None, tmp_path / "figures")
+    markdown.write(report, tmp_path)
+    return tmp_path
+
+
+def test_the_text_says_first_what_differs_and_what_cannot_be_claimed(written):
+    text = (written / "report.md").read_text()
+    heads = re.findall(r"^## (.*)$", text, re.M)
+    assert heads[:4] == ["What differs", "What cannot be claimed", "Final scores", "Differences"]
+    assert text.startswith("# 6 runs of sweep\n\n```bash\npython -m isentropic report sweep\n```")
+    assert "| grpo | 3 | 0.412 \\[0.400, 0.422\\] |" in text
+
+
+def test_every_picture_of_the_text_is_there_and_has_an_alt_text(written):
+    found = re.findall(r"!\[(.+?[^\\])\]\((figures/\w+\.png)\)", (written / "report.md").read_text())
+    assert len(found) >= 8 and all((written / path).is_file() and len(alt) > 30 for alt, path in found)
+
+
+def test_the_table_for_a_paper_has_an_interval_per_score(written):
+    lines = (written / "table.tex").read_text().splitlines()
+    assert (
+        lines[2] == r"\begin{tabular}{lrrrr}"
+        and lines[3] == r"\toprule"
+        and lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+    )
+    assert lines[4] == r"group & seeds & avg@8 & pass@16 & entropy at the end \\"
+    assert lines[6].startswith("grpo & 3 & 0.412 [0.400, 0.422] & 0.612 [0.600, 0.622] & ")
+
+
+def test_names_cannot_break_the_markup(a_run, tmp_path):
+    runs = find([a_run(tmp_path / "run")], "50%_of|$x$ <b>&\n# {head}")
+    (tmp_path / "figures").mkdir()
+    report = findings(runs, [tmp_path], "command", (), None, tmp_path / "figures")
+    assert r"50%\_of\|$x$ \<b>& # {head}" in markdown.markdown(report)
+    assert r"50\%\_of|\$x\$ <b>\& \# \{head\} & 1 &" in markdown.latex(report)

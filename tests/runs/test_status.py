@@ -1,0 +1,94 @@
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from isentropic.config.build import BadInput
+from isentropic.runs.status import Status, alive, read, recorded, write
+
+
+def ended(folder: Path, error: BaseException | None = None, result: float | None = None) -> Status:
+    try:
+        with recorded(folder, ["seed=1"]) as status:
+            status.result = result
+            during = json.loads((folder / "status.json").read_text())
+            assert (during["status"], during["pid"], during["host"]) == ("running", os.getpid(), socket.gethostname())
+            if error:
+                raise error
+    except BaseException as same:
+        assert same is error
+    found = read(folder)
+    assert found
+    return found
+
+
+def test_a_run_says_how_it_ended_and_with_what(tmp_path: Path):
+    status = ended(tmp_path, result=0.25)
+    assert (status.status, status.error, status.result) == ("done", None, 0.25)
+    assert status.overrides == ["seed=1"] and status.versions["torch"] and status.started.endswith("+00:00")
+    assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
+
+
+@pytest.mark.parametrize(
+    "error, status, told",
+    [
+        (RuntimeError("\n first\nsecond"), "failed", "RuntimeError: first"),
+        (BadInput("lr=-1 must not be negative"), "failed", "lr=-1 must not be negative"),
+        (AssertionError(), "failed", "AssertionError"),
+        (SystemExit(1), "failed", "SystemExit: 1"),
+        (SystemExit(128 + signal.SIGTERM), "stopped", "stopped by SIGTERM"),
+        (KeyboardInterrupt(), "stopped", "stopped by SIGINT"),
+    ],
+)
+def test_a_run_that_fails_or_is_stopped_says_why(tmp_path: Path, error: BaseException, status: str, told: str):
+    found = ended(tmp_path, error)
+    assert (found.status, found.error) == (status, told)
+
+
+def test_ctrl_c_is_seen_behind_the_exit_that_lightning_makes_of_it(tmp_path: Path):
+    with pytest.raises(SystemExit), recorded(tmp_path, []):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            sys.exit(1)
+    status = read(tmp_path)
+    assert status and status.status == "stopped"
+
+
+def test_a_result_that_json_cannot_say_is_null(tmp_path: Path):
+    assert ended(tmp_path, result=float("nan")).result is None
+
+
+def test_the_seconds_of_all_parts_add_up_those_of_a_killed_one_too(tmp_path: Path):
+    first = ended(tmp_path)
+    first.status, first.seconds, first.started = "running", 100.0, "before"
+    write(tmp_path, first)
+    began = (tmp_path / "status.json").stat().st_mtime
+    (tmp_path / "metrics.csv").touch()
+    os.utime(tmp_path / "metrics.csv", (began + 50, began + 50))
+    second = ended(tmp_path)
+    assert 150 <= second.seconds < 160 and second.started == "before"
+
+
+def test_a_run_lives_while_its_process_does(tmp_path: Path):
+    status = ended(tmp_path)
+    assert not alive(tmp_path, status)
+    status.status = "running"
+    assert alive(tmp_path, status)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    status.pid = child
+    assert not alive(tmp_path, status)
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[1]"])
+def test_a_folder_without_a_status_has_none(tmp_path: Path, text: str | None):
+    if text is not None:
+        (tmp_path / "status.json").write_text(text)
+    assert read(tmp_path) is None

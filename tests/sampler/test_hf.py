@@ -1,0 +1,181 @@
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from isentropic.sampler import Decoding
+from isentropic.sampler.hf import TransformersSampler, draw, process
+
+DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
+PROMPTS = [[2 + (i * j) % 18 for j in range(1 + 3 * i)] for i in range(8)]
+SEEDS = [1000 + 4 * i for i in range(8)]
+LOGITS = torch.log(torch.tensor([[0.1, 0.5, 0.15, 0.25]]))
+
+
+@pytest.fixture(scope="module")
+def sampler(tiny_model):
+    sampler = TransformersSampler(tiny_model, dtype="float32", device="cpu", max_model_len=64, max_num_seqs=256)
+    sampler.start()
+    return sampler
+
+
+@pytest.fixture(scope="module")
+def policy(tiny_model):
+    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32).requires_grad_(False)
+
+
+def kept(**settings):
+    return process(LOGITS, replace(DECODING, **settings)).exp()[0]
+
+
+def close(ours, theirs):
+    return torch.allclose(ours, torch.tensor(theirs, dtype=torch.float32), atol=1e-4)
+
+
+def test_temperature_flattens():
+    assert close(kept(temperature=0.5), [0.01 / 0.345, 0.25 / 0.345, 0.0225 / 0.345, 0.0625 / 0.345])
+
+
+def test_top_k_keeps_the_likeliest_and_renormalises():
+    assert close(kept(top_k=2), [0, 2 / 3, 0, 1 / 3])
+
+
+def test_top_p_keeps_the_smallest_set_of_that_mass_and_renormalises():
+    assert close(kept(top_p=0.74), [0, 2 / 3, 0, 1 / 3])
+    assert close(kept(top_p=0.8), [0, 5 / 9, 1.5 / 9, 2.5 / 9])
+
+
+def test_min_p_is_relative_to_the_likeliest():
+    assert close(kept(min_p=0.25), [0, 5 / 9, 1.5 / 9, 2.5 / 9])
+
+
+def test_at_least_one_token_survives_every_filter():
+    assert close(kept(top_p=1e-9, top_k=1, min_p=0.99), [0, 1, 0, 0])
+
+
+def test_draws_follow_the_distribution():
+    noise = torch.rand(100_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    drawn = draw(LOGITS.expand(100_000, 4), noise)
+    assert torch.allclose(torch.bincount(drawn) / 100_000, LOGITS.exp()[0], atol=0.01)
+
+
+def test_a_forbidden_token_is_never_drawn():
+    logp = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(2, 3)
+    assert draw(logp, torch.tensor([0.0, 1 - 1e-16], dtype=torch.float64)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0])
+def test_log_probs_are_of_the_scaled_distribution(sampler, policy, reference, temperature):
+    groups = sampler.sample(PROMPTS, 4, SEEDS, replace(DECODING, temperature=temperature))
+    for prompt, group in zip(PROMPTS, groups, strict=True):
+        for completion in group:
+            assert completion.logp == pytest.approx(reference(policy, prompt, completion.tokens, temperature), abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def absolute(tmp_path_factory):
+    """A model that knows where a token stands by a learned absolute position."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("gpt2")
+    config = GPT2Config(
+        vocab_size=24, n_positions=64, n_embd=32, n_layer=2, n_head=2, bos_token_id=1, eos_token_id=1,
+        initializer_range=0.2,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        GPT2LMHeadModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+def test_padding_on_the_left_changes_nothing_even_for_learned_positions(absolute, reference):
+    sampler = TransformersSampler(absolute, dtype="float32", device="cpu", max_model_len=64, max_num_seqs=256)
+    sampler.start()
+    policy = AutoModelForCausalLM.from_pretrained(absolute, dtype=torch.float32).requires_grad_(False).eval()
+    for prompt, group in zip(PROMPTS, sampler.sample(PROMPTS, 2, SEEDS, DECODING), strict=True):  # 1 to 22 tokens
+        for completion in group:
+            assert completion.logp == pytest.approx(reference(policy, prompt, completion.tokens, 1.0), abs=1e-4)
+
+
+def test_a_completion_does_not_depend_on_what_is_decoded_beside_it(sampler):
+    together = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
+    alone = [sampler.sample([p], 1, [s + 3], DECODING)[0][0] for p, s in zip(PROMPTS, SEEDS, strict=True)]
+    assert [group[3].tokens for group in together] == [completion.tokens for completion in alone]
+
+
+def test_batches_smaller_than_the_request_change_nothing(sampler):
+    small = replace(sampler, max_num_seqs=9)
+    small.model = sampler.model
+    tokens = [[c.tokens for c in group] for group in small.sample(PROMPTS, 4, SEEDS, DECODING)]
+    assert tokens == [[c.tokens for c in group] for group in sampler.sample(PROMPTS, 4, SEEDS, DECODING)]
+
+
+def test_completions_end_with_their_end_token_or_at_the_limit(sampler):
+    completions = [c for group in sampler.sample(PROMPTS, 16, [16 * i for i in range(8)], DECODING) for c in group]
+    assert {c.finish for c in completions} == {"stop", "length"}
+    for completion in completions:
+        assert (completion.finish == "stop") == (completion.tokens[-1] == 1)
+        assert 1 not in completion.tokens[:-1]
+        assert completion.finish == "stop" or len(completion.tokens) == 16
+        assert len(completion.logp) == len(completion.tokens)
+
+
+def test_the_stop_text_ends_a_completion_and_stays_in_it(sampler):
+    completions = [c for group in sampler.sample(PROMPTS, 4, SEEDS, replace(DECODING, stop="3")) for c in group]
+    assert any(c.tokens[-1] == 5 and c.finish == "stop" for c in completions)
+    assert not any(5 in c.tokens[:-1] for c in completions)
+
+
+def test_no_prompt_gives_no_completion(sampler):
+    assert sampler.sample([], 4, [], DECODING) == []
+
+
+def test_scores_are_the_model_s_log_probs(sampler, policy, reference):
+    tokens = PROMPTS[5]
+    assert sampler.score(tokens) == pytest.approx(reference(policy, tokens[:1], tokens[1:], 1.0), abs=1e-4)
+    with pytest.raises(ValueError, match="65 tokens cannot be scored"):
+        sampler.score([2] * 65)
+
+
+def test_the_random_state_is_untouched(tiny_model):
+    sampler = TransformersSampler(tiny_model, dtype="float32", device="cpu", max_model_len=64, max_num_seqs=256)
+    before = torch.get_rng_state()
+    sampler.start()
+    sampler.sample(PROMPTS, 2, SEEDS, DECODING)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_new_weights_are_used_and_the_caller_s_stay_its_own(tiny_model, policy):
+    sampler = TransformersSampler(tiny_model, dtype="bfloat16", device="cpu", max_model_len=64, max_num_seqs=256)
+    sampler.start()
+    before = sampler.score(PROMPTS[5])
+    sampler.load((name, 2 * tensor) for name, tensor in policy.state_dict().items())
+    assert sampler.score(PROMPTS[5]) != before
+    assert sampler.model.dtype == torch.bfloat16
+    sampler.load((name, tensor) for name, tensor in policy.named_parameters())  # without the tied alias
+    assert sampler.score(PROMPTS[5]) == before
+
+
+def test_weights_that_are_not_the_model_s_are_refused(sampler, policy):
+    weights = policy.state_dict()
+    with pytest.raises(ValueError, match="weight head is not one of the model"):
+        sampler.load([("head", torch.zeros(1))])
+    with pytest.raises(ValueError, match=r"1 weights did not come, model.norm.weight"):
+        sampler.load((name, tensor) for name, tensor in weights.items() if name != "model.norm.weight")
+    with pytest.raises(ValueError, match=r"model.norm.weight has shape \[2\]; it must be \[64\]"):
+        sampler.load([("model.norm.weight", torch.zeros(2))])
+
+
+def test_settings_it_does_not_know_are_refused(tiny_model):
+    with pytest.raises(ValueError, match="dtype=float16 is not one of float32, bfloat16"):
+        TransformersSampler(tiny_model, dtype="float16", device="cpu", max_model_len=64, max_num_seqs=8)
+    with pytest.raises(ValueError, match="device=tpu is not one of cpu, cuda"):
+        TransformersSampler(tiny_model, dtype="float32", device="tpu", max_model_len=64, max_num_seqs=8)
+
+
+def test_a_rollout_of_the_tiny_model_takes_less_than_a_second_of_one_core(sampler):
+    start = time.process_time()
+    sampler.sample(PROMPTS * 4, 8, [8 * i for i in range(32)], replace(DECODING, max_tokens=21))
+    assert time.process_time() - start < 1

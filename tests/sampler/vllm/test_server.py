@@ -1,0 +1,271 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from isentropic.sampler import Decoding
+from isentropic.sampler.vllm.colocated import available
+from isentropic.sampler.vllm.http import Service, serve
+from isentropic.sampler.vllm.server import VllmServerSampler
+
+needs_vllm = pytest.mark.skipif(not available(), reason="vLLM is not installed")
+
+DECODING = Decoding(temperature=0.8, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
+PROMPTS = [[2 + (i * j) % 18 for j in range(1 + 3 * i)] for i in range(9)]
+SEEDS = [1000 + 4 * i for i in range(9)]
+SHARED = [[2 + 7 * j % 18 for j in range(140)] + [2 + i] for i in range(9)]  # a block is 128 tokens on CPU
+
+
+def settings(path, log, **changes):
+    return VllmServerSampler(
+        **{
+            "path": str(path),
+            "dtype": "float32",
+            "max_model_len": 256,
+            "max_num_seqs": 64,
+            "max_num_batched_tokens": 256,
+            "kv_cache_gib": 0.03,
+            "gpu_memory_utilization": 0.3,
+            "enforce_eager": True,
+            "tensor_parallel_size": 1,
+            "logprobs": "all",
+            "url": None,
+            "devices": None,
+            "transfer": "file",
+            "patience": 240.0,
+            "log": str(log),
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def sampler(tiny_model, tmp_path_factory):
+    sampler = settings(tiny_model, tmp_path_factory.mktemp("server") / "server.log")
+    sampler.start()
+    yield sampler
+    sampler.stop()
+
+
+@pytest.fixture
+def policy(tiny_model):
+    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32).requires_grad_(False)
+
+
+def gap(groups, prompts, model, reference):
+    """The largest difference between the server's log-probs and the model's."""
+    return max(
+        abs(ours - theirs)
+        for prompt, group in zip(prompts, groups, strict=True)
+        for one in group
+        for ours, theirs in zip(one.logp, reference(model, prompt, one.tokens, DECODING.temperature), strict=True)
+    )
+
+
+def test_settings_it_does_not_know_are_refused(tmp_path):
+    for change, said in (
+        ({"dtype": "float16"}, "dtype=float16 is not one of float32, bfloat16"),
+        ({"transfer": "mail"}, "transfer=mail is not one of nccl, file"),
+        ({"logprobs": "some"}, "logprobs=some is not one of all, sample, none"),
+        ({"patience": 0.0}, "patience=0.0 seconds is not above 0"),
+        ({"url": "here"}, "url=here is not the URL of a server"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            settings("model", tmp_path / "log", **change)
+
+
+def test_a_machine_without_cards_is_told_before_anything_starts(tmp_path):
+    settings("model", tmp_path / "log").check_ranks(2)
+    over_nccl = settings("model", tmp_path / "log", transfer="nccl")
+    if torch.cuda.is_available():
+        over_nccl.check_ranks(2)
+    else:
+        with pytest.raises(ValueError, match=r"sampler.transfer=nccl .* here is none; take file"):
+            over_nccl.check_ranks(2)
+
+
+def test_a_server_that_is_not_there_is_said_to_be_so(tiny_model, tmp_path):
+    absent = settings(tiny_model, tmp_path / "log", url="http://127.0.0.1:9", patience=0.1)
+    with pytest.raises(RuntimeError, match=r"http://127.0.0.1:9 cannot be reached within 0.1 seconds"):
+        absent.start()
+    absent.stop()
+
+
+@needs_vllm
+def test_log_probs_follow_the_weights_that_were_sent(sampler, policy, reference):
+    assert sampler.tells_whole  # else its scheduler is not ours
+    sampler.load(policy.state_dict().items())
+    groups = sampler.sample(SHARED, 4, SEEDS, DECODING)
+    assert gap(groups, SHARED, policy, reference) < 1e-4
+    for weight in policy.parameters():
+        weight.add_(0.2 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
+    sampler.load(policy.state_dict().items())
+    moved = sampler.sample(SHARED, 4, SEEDS, DECODING)
+    assert moved != groups
+    assert gap(moved, SHARED, policy, reference) < 1e-4  # neither an old head nor an old cache
+    assert sampler.score(PROMPTS[5]) == pytest.approx(reference(policy, PROMPTS[5][:1], PROMPTS[5][1:], 1.0), abs=1e-4)
+
+
+@needs_vllm
+def test_seeds_give_the_same_and_completions_end_as_they_should(sampler, policy):
+    sampler.load(policy.state_dict().items())
+    together = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
+    assert [c.tokens for c in sampler.sample(PROMPTS[3:4], 4, SEEDS[3:4], DECODING)[0]] == [
+        c.tokens for c in together[3]
+    ]
+    assert sampler.sample([], 4, [], DECODING) == []
+    completions = [c for group in together for c in group]
+    assert {c.finish for c in completions} == {"stop", "length"}
+    for completion in completions:
+        assert (completion.finish == "stop") == (completion.tokens[-1] == 1)
+        assert len(completion.logp) == len(completion.tokens)
+        assert completion.finish == "stop" or len(completion.tokens) == 16
+
+
+@needs_vllm
+def test_a_server_with_a_scheduler_of_its_own_says_the_same(sampler, policy, tiny_model, monkeypatch, tmp_path):
+    sampler.load(policy.state_dict().items())
+    whole = sampler.sample(PROMPTS, 2, SEEDS, DECODING)
+    monkeypatch.setattr(sampler, "tells_whole", False)
+    plain = sampler.sample(PROMPTS, 2, SEEDS, DECODING)
+    for ours, theirs in zip(whole, plain, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert (one.tokens, one.finish) == (other.tokens, other.finish)
+            assert one.logp == pytest.approx(other.logp, abs=1e-5)
+
+
+@needs_vllm
+@pytest.mark.parametrize("whole", [True, False])
+def test_log_probs_of_a_sample_are_those_of_one_prompt_in_eight(sampler, policy, monkeypatch, whole):
+    sampler.load(policy.state_dict().items())
+    monkeypatch.setattr(sampler, "logprobs", "sample")
+    monkeypatch.setattr(sampler, "tells_whole", whole)
+    assert not sampler.tells
+    groups = sampler.sample(PROMPTS, 2, SEEDS, DECODING)
+    assert [all(c.logp is not None for c in group) for group in groups] == [place % 8 == 0 for place in range(9)]
+
+
+@needs_vllm
+def test_a_load_that_lacks_a_weight_leaves_no_sampler(sampler, policy):
+    with pytest.raises(ValueError, match=r"1 weights did not come, lm_head.weight among them"):
+        sampler.load(policy.named_parameters())
+    with pytest.raises(RuntimeError, match="has no weights"):
+        sampler.sample(PROMPTS, 1, SEEDS, DECODING)
+    with pytest.raises(ValueError, match="weight head is not one of the model"):
+        sampler.load([("head", torch.zeros(1))])
+
+
+@needs_vllm
+def test_somebody_else_s_server_is_checked_and_left_running(sampler, policy, tiny_model_untied, tmp_path):
+    assert sampler.service
+    url = sampler.service.url
+    with pytest.raises(ValueError, match=r"the server at .* serves .*; it must serve"):
+        settings(tiny_model_untied, tmp_path / "log", url=url).start()
+    guest = settings(sampler.path, tmp_path / "log", url=url)
+    guest.start()
+    guest.load(policy.state_dict().items())
+    assert guest.sample(PROMPTS, 1, SEEDS, DECODING)
+    guest.stop()
+    assert sampler.score(PROMPTS[4])
+    long = settings(sampler.path, tmp_path / "log", url=url, max_model_len=260)
+    with pytest.raises(ValueError, match=r"reads 256 tokens, fewer than sampler\.max_model_len=260"):
+        long.start()
+
+
+@needs_vllm
+def test_a_server_that_cannot_start_says_why(tiny_model, tmp_path):
+    log = tmp_path / "server.log"
+    broken = settings(tiny_model, log, tensor_parallel_size=3)
+    with pytest.raises(
+        RuntimeError, match=rf"the server that was started has ended with code 1; its log, {log}, says: "
+    ):
+        broken.start()
+    broken.stop()
+
+
+@needs_vllm
+def test_a_server_ends_with_the_process_that_started_it(tmp_path):
+    """Even one that is killed, and cannot end anything itself."""
+    code = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from isentropic.sampler.vllm import http\n"
+        "http.sys.executable = sys.argv[1]\n"
+        "made = http.serve([], None, 5.0, Path(sys.argv[2]))\n"
+        "print(made.process.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\nexec sleep 60\n')
+    fake.chmod(0o755)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(fake), str(tmp_path / "log")],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        text=True,
+    )
+    assert parent.stdout
+    child = int(parent.stdout.readline())
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    for _ in range(100):
+        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    pytest.fail("the server outlived the process that started it")
+
+
+def test_what_a_server_leaves_behind_ends_with_it(tmp_path):
+    """Its engine is a process of its own, which may hold a card for as long as it waits for the other side."""
+    server = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE, start_new_session=True)
+    assert server.stdout
+    engine = Path("/proc") / server.stdout.readline().decode().strip() / "stat"
+    assert running(engine)
+    Service("http://127.0.0.1:9", 1.0, server, None).stop()
+    end = time.monotonic() + 10
+    while running(engine):
+        assert time.monotonic() < end
+
+
+def running(stat: Path) -> bool:
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@needs_vllm
+def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, monkeypatch):
+    """With torchrun's variables its workers would wait for the agent's store."""
+    for name in ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_ADDR"):
+        monkeypatch.setenv(name, "1")
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\nexec env\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(fake))
+    server = serve([], "3", 5.0, tmp_path / "log")
+    assert server.process and server.process.wait(20) == 0
+    said = (tmp_path / "log").read_text()
+    assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
+    assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
+
+
+def test_no_proxy_stands_between_the_two(monkeypatch):
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_) -> None:
+            pass
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with HTTPServer(("127.0.0.1", 0), Healthy) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        Service(f"http://127.0.0.1:{server.server_port}", 5.0, None, None).await_health()
