@@ -24,6 +24,7 @@ from yaml import YAMLError
 from isentropic.config.build import BadInput, check, does_not_exist, is_dict, listed, plain
 
 ROOT = Path(__file__).parents[3]
+CONFIGS = Path(__file__).parents[1] / "configs"
 SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
 os.environ.setdefault("PROJECT_ROOT", str(ROOT))
 

@@ -32,7 +32,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput
-from isentropic.config.compose import ROOT, check_jobs, loader_of
+from isentropic.config.compose import CONFIGS, ROOT, check_jobs, loader_of
 from isentropic.config.names import name_sweep, quoted
 from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
@@ -40,7 +40,6 @@ from isentropic.config.provenance import sources, tree
 from isentropic.launching.summary import conclude
 from isentropic.runs.status import FILE, recorded
 
-CONFIGS = ROOT / "configs"
 CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt", FILE}
 
 

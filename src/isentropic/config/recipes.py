@@ -11,9 +11,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import leaves
-from isentropic.config.compose import ROOT, compose, loader_of
+from isentropic.config.compose import CONFIGS, compose, loader_of
 
-CONFIGS = ROOT / "configs"
 SEAMS = ("control", "advantage", "credit", "ratio", "clipping", "penalty", "aggregation")
 HEADER = re.compile(r"(?P<name>.+?) \((?P<source>[^()]*arXiv:[\d.v]+)\)[:,]? ?(?P<what>.*)")
 GRADE = re.compile(r"^# Formula: ([ABC?])(?:, (.*))?$", re.M)
