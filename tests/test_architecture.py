@@ -52,9 +52,9 @@ ACROSS = {
     "assets/test_base_model.py": "the base model that ships with the package",
 }
 
-# The process group is the concern of reductions.py; an engine that shares it must know it, and who tries it before a run.
+# The process group is the concern of distributed.py; an engine that shares it must know it, and who tries it before a run.
 COLLECTIVES = {
-    "reductions.py",
+    "distributed.py",
     "sampler/vllm/colocated.py",
     "sampler/vllm/engine_args.py",
     "sampler/vllm/isolation.py",
@@ -183,7 +183,7 @@ def test_files_and_functions_stay_short(path: Path):
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in FILES])
-def test_only_tensors_knows_that_ranks_exist(path: Path):
+def test_only_distributed_knows_that_ranks_exist(path: Path):
     inside = path.relative_to(SOURCE).as_posix()
     for node in ast.walk(ast.parse(path.read_text())):
         imported = [f"{node.module}.{a.name}" for a in node.names] if isinstance(node, ast.ImportFrom) else []

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isentropic.distributed import gather
 from isentropic.reductions import (
-    gather,
     group_centred,
     group_mean,
     group_score,

@@ -1,82 +1,18 @@
-"""Masked and grouped arithmetic. Whatever is global across ranks is so only here."""
+"""Masked and grouped arithmetic, over the rows of all ranks."""
 
 import math
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Literal
 
+import numpy as np
 import torch
-import torch.distributed as dist
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from isentropic.batch import Group, Mask, PerRow, PerToken, Scalar, Totals
-from isentropic.layout import in_order, in_rows, lay_out, side_by_side
+from isentropic.distributed import gather, max_over_ranks, sum_over_ranks, world_size
 
 Interpolation = Literal["linear", "lower", "higher", "nearest"]
 EPS = 1e-6
-_ALONE = ContextVar("alone", default=False)
-
-
-@contextmanager
-def alone() -> Generator[None]:
-    """Inside, this rank is the only one."""
-    token = _ALONE.set(True)
-    try:
-        yield
-    finally:
-        _ALONE.reset(token)
-
-
-def world_size() -> int:
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() and not _ALONE.get() else 1
-
-
-def rank() -> int:
-    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
-
-
-def largest(count: int) -> int:
-    """The largest of a number over all ranks."""
-    return int(gather(torch.tensor([float(count)], device=_device())).max())
-
-
-def average(values: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
-    """The mean over ranks."""
-    if world_size() > 1:
-        values = values.to(_device()) / world_size()
-        dist.all_reduce(values)  # pyright: ignore[reportUnknownMemberType]
-    return values
-
-
-def _device() -> torch.device:
-    """Where the process group takes tensors from."""
-    nccl = world_size() > 1 and dist.get_backend() == "nccl"
-    return torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
-
-
-def gather(values: Float[Tensor, " N"]) -> Float[Tensor, " M"]:
-    """The values of all ranks, in rank order. Ranks may bring different numbers of them; all must call."""
-    if world_size() == 1:
-        return values
-    count = torch.tensor([len(values)], device=values.device)
-    counts = [torch.empty_like(count) for _ in range(world_size())]
-    dist.all_gather(counts, count)  # pyright: ignore[reportUnknownMemberType]
-    lengths = [int(n) for n in counts]
-    if not max(lengths):
-        return values
-    padded = torch.nn.functional.pad(values, (0, max(lengths) - len(values)))
-    parts = [torch.empty_like(padded) for _ in lengths]
-    dist.all_gather(parts, padded)  # pyright: ignore[reportUnknownMemberType]
-    return torch.cat([part[:n] for part, n in zip(parts, lengths, strict=True)])
-
-
-def exchange(rows: Tensor, leaving: list[int], coming: list[int]) -> Tensor:
-    """The first leaving[0] rows go to rank 0, and so on; coming[0] come first, from rank 0. All must call."""
-    arrived = rows.new_empty(sum(coming), *rows.shape[1:])
-    dist.all_to_all_single(arrived, rows.contiguous(), coming, leaving)  # pyright: ignore[reportUnknownMemberType]
-    return arrived
 
 
 def masked_mean(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"]) -> Scalar:
@@ -93,19 +29,15 @@ def masked_std(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"], unbiased: bool)
 
 def _sum_and_count(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"]) -> Float[Tensor, "2"]:
     # In double: the mean of equal values is then that value, and no order of adding shows.
-    sums = torch.stack([torch.where(mask, x, 0).sum(dtype=torch.float64), mask.count_nonzero().double()])
-    if world_size() > 1:
-        dist.all_reduce(sums)  # pyright: ignore[reportUnknownMemberType]
-    return sums
+    return sum_over_ranks(
+        torch.stack([torch.where(mask, x, 0).sum(dtype=torch.float64), mask.count_nonzero().double()])
+    )
 
 
 def masked_max(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"]) -> Scalar:
     """The largest of the masked values of all ranks, NaN aside; minus infinity where there are none."""
     values = torch.where(mask & ~x.isnan(), x, -math.inf)
-    largest = values.max() if values.numel() else x.new_tensor(-math.inf)
-    if world_size() > 1:
-        dist.all_reduce(largest, dist.ReduceOp.MAX)  # pyright: ignore[reportUnknownMemberType]
-    return largest
+    return max_over_ranks(values.max() if values.numel() else x.new_tensor(-math.inf))
 
 
 def row_mean(x: PerToken, mask: Mask) -> PerRow:
@@ -152,13 +84,13 @@ def _numbers(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"]) -> tuple[Float[Te
 
 def group_sum(x: Float[Tensor, "B *S"], group: Group) -> Float[Tensor, "B *S"]:
     """The sum over each row's group, in place of the row."""
-    number, rows = lay_out(group)
+    number, rows = group_index(group)
     return side_by_side(x, rows).sum(1)[number]
 
 
 def group_size(group: Group) -> Int[Tensor, " B"]:
     """How many rows each row's group has."""
-    number, rows = lay_out(group)
+    number, rows = group_index(group)
     return (rows < len(group)).sum(1)[number]
 
 
@@ -169,13 +101,13 @@ def group_mean(x: PerRow, group: Group) -> PerRow:
 
 def group_centred(x: PerRow, group: Group) -> PerRow:
     """Distance from the group's mean; exactly zero where all are equal, whatever the mean rounds to."""
-    rows = lay_out(group)[1]
+    rows = group_index(group)[1]
     return in_rows(_centred(x, rows), rows, len(x))
 
 
 def group_score(x: PerRow, group: Group) -> PerRow:
     """Distance from the group's mean in units of its unbiased standard deviation; zero in a group without spread."""
-    rows = lay_out(group)[1]
+    rows = group_index(group)[1]
     centred = _centred(x, rows)
     variance = (centred**2).sum(1) / ((rows < len(x)).sum(1) - 1).clamp(min=1)
     return in_rows(centred / (variance.sqrt() + EPS)[:, None], rows, len(x))
@@ -189,12 +121,42 @@ def _centred(x: PerRow, rows: Int[Tensor, "G N"]) -> Float[Tensor, "G N"]:
 
 def totals(mask: Mask) -> Totals:
     """Counts over all ranks, at least 1, divided by the number of ranks: the data-parallel mean restores the sum."""
-    counts = torch.stack([mask.sum(), mask.any(-1).sum()])
-    if world_size() > 1:
-        dist.all_reduce(counts)  # pyright: ignore[reportUnknownMemberType]
+    counts = sum_over_ranks(torch.stack([mask.sum(), mask.any(-1).sum()]))
     return Totals(*(counts.clamp(min=1).float() / world_size()))
 
 
 def share(tokens: Mask, totals: Totals) -> Scalar:
     """What these tokens are of a step's: add up over micro-batches, and the mean over ranks is the step's share."""
     return tokens.sum() / totals.tokens
+
+
+def in_order(values: Float[Tensor, " M"], below: int, above: int) -> Float[Tensor, "2"]:
+    """The values at two places from the smallest, the same or neighbours; NaN comes last."""
+    if values.device.type != "cpu" or values.dtype == torch.bfloat16:
+        return values.sort().values[[below, above]]  # a GPU sorts faster than it selects
+    # numpy selects several times as fast as torch.
+    least = np.partition(values.detach().numpy(), below)[below:]
+    return torch.from_numpy(np.array([least[0], np.partition(least, above - below)[above - below]]))
+
+
+def group_index(group: Group) -> tuple[Int[Tensor, " B"], Int[Tensor, "G N"]]:
+    """Each row's group, counted from 0; and each group's rows side by side, filled up with the number of rows.
+
+    Sums over these are the same at every run, which those of scattered additions on a GPU are not.
+    """
+    _, number, count = torch.unique(group, return_inverse=True, return_counts=True)
+    order = number.argsort(stable=True)
+    column = torch.arange(len(group), device=group.device) - (count.cumsum(0) - count)[number[order]]
+    rows = number.new_full((len(count), int(count.max()) if len(count) else 1), len(group))
+    rows[number[order], column] = order
+    return number, rows
+
+
+def side_by_side(x: Float[Tensor, "B *S"], rows: Int[Tensor, "G N"]) -> Float[Tensor, "G N *S"]:
+    """What belongs to these rows; zero where a group has fewer."""
+    return torch.cat([x, x.new_zeros(1, *x.shape[1:])])[rows]
+
+
+def in_rows(x: Float[Tensor, "G N"], rows: Int[Tensor, "G N"], count: int) -> PerRow:
+    """The way back: each value to its row."""
+    return x.new_empty(count + 1).index_put((rows,), x)[:-1]

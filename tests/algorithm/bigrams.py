@@ -16,8 +16,9 @@ from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
 from isentropic.batch import ScoredBatch, TokenStats, Vitals
+from isentropic.distributed import average
 from isentropic.policy.model.logprobs import entropy, sensitivity
-from isentropic.reductions import average, masked_mean, totals
+from isentropic.reductions import masked_mean, totals
 
 V, S = 7, 6
 MIXED = (1, 0, 0, 0), (1, 1, 0, 0.5), (0, 1, 1, 1), (0, 0, 1, 1)

@@ -10,17 +10,8 @@ import torch
 import torch.distributed as dist
 from bigrams import S, rollouts, step
 
-from isentropic.reductions import (
-    alone,
-    gather,
-    largest,
-    masked_max,
-    masked_mean,
-    masked_std,
-    quantile,
-    top_fraction,
-    totals,
-)
+from isentropic.distributed import alone, gather, largest
+from isentropic.reductions import masked_max, masked_mean, masked_std, quantile, top_fraction, totals
 
 GROUPS = {2: [(0, 1, 2), (3,)], 4: [(0,), (1,), (2,), (3,)]}
 QUANTILES = [(q, how) for q in (0.0, 0.3, 0.5, 1.0) for how in ("linear", "lower", "higher", "nearest")]
@@ -51,7 +42,7 @@ def rows_of(batch, world):
 
 
 def arithmetic(batch, mine):
-    """What tensors.py says on a rank that has the rows `mine`."""
+    """What reductions.py says on a rank that has the rows `mine`."""
     x, mask = [table[mine] for table in values(batch)]
     counts = totals(mask)
     with suppress(KeyError), alone():

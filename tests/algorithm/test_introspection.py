@@ -3,14 +3,14 @@ from inspect import isfunction
 
 import torch
 
-from isentropic import reductions
+from isentropic import distributed, reductions
 from isentropic.algorithm.clipping import Clipping, PpoBounds
 from isentropic.algorithm.introspection import facts, is_collective, recorded
 from isentropic.batch import Vitals
 
 
 def test_what_ends_in_a_collective_is_told_from_what_does_not():
-    found = {name for name, f in vars(reductions).items() if isfunction(f) and is_collective(f)}
+    found = {name for name, f in (vars(distributed) | vars(reductions)).items() if isfunction(f) and is_collective(f)}
     assert found >= {
         "gather",
         "masked_mean",

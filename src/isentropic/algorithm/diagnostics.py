@@ -18,7 +18,8 @@ from math import isfinite, nan
 import torch
 
 from isentropic.batch import Credit, Mask, Metrics, PerToken, Scalar, ScoredBatch, Totals
-from isentropic.reductions import average, masked_mean, share, totals
+from isentropic.distributed import average
+from isentropic.reductions import masked_mean, share, totals
 
 QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected")
 PREDICTED, SQUARE = "entropy/predicted_change", "ratio/mean_square"  # of a step; rows of metrics are made of them

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from isentropic import reductions
+from isentropic import distributed, reductions
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
@@ -100,7 +100,7 @@ def recorded() -> Generator[set[str]]:
     for module in list(sys.modules.values()):
         if is_part(module):
             for name, value in vars(module).items():
-                if getattr(reductions, name, None) is value and inspect.isfunction(value) and is_collective(value):
+                if function_called(name) is value and inspect.isfunction(value) and is_collective(value):
                     originals.append((module, name, value))
     for module, name, value in originals:
         setattr(module, name, noting(value, name, calls))
@@ -119,10 +119,14 @@ def is_part(module: Any) -> bool:
     )
 
 
+def function_called(name: str) -> Any:
+    return getattr(reductions, name, None) or getattr(distributed, name, None)
+
+
 def is_collective(function: Callable[..., Any]) -> bool:
     """Whether its code, or that of a function of reductions.py that it names, speaks of the process group."""
     names = inspect.unwrap(function).__code__.co_names
-    inner = (getattr(reductions, name, None) for name in names if name != function.__name__)
+    inner = (function_called(name) for name in names if name != function.__name__)
     return "dist" in names or any(inspect.isfunction(one) and is_collective(one) for one in inner)
 
 

@@ -5,7 +5,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from isentropic.batch import Mask, PerToken, ScoredBatch
-from isentropic.reductions import gather, masked_max, top_fraction
+from isentropic.distributed import gather
+from isentropic.reductions import masked_max, top_fraction
 
 
 def lots(batch: ScoredBatch, tokens: Mask) -> Float[Tensor, " N"]:

@@ -13,7 +13,7 @@ from lightning.pytorch import callbacks
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch.distributed.checkpoint.api import CheckpointException
 
-from isentropic.reductions import largest, rank
+from isentropic.distributed import largest, rank
 
 STOP = signal.SIGINT, signal.SIGTERM
 # What clusters send before a time limit, some of them to every process and more than once; Windows has none of these.

@@ -8,7 +8,7 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 
 from isentropic.callbacks.throughput import SLEEP
-from isentropic.reductions import gather
+from isentropic.distributed import gather
 
 GIB = 2**30
 

@@ -8,8 +8,9 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 
+from isentropic.distributed import average, gather
 from isentropic.policy.module import PolicyModule
-from isentropic.reductions import average, gather, masked_mean
+from isentropic.reductions import masked_mean
 from isentropic.rollout.datamodule import RolloutDataModule
 from isentropic.sampler import Sampler
 

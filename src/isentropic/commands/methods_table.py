@@ -41,7 +41,7 @@ MECHANICS = """
 - **reads**: fields of the rollout, `old_` ones of the policy that sampled, and `now.` ones of the policy at the update,
   in parts other than the ratio. `ref_logp` needs a reference policy, `sampler_logp` a sampler that says its log-probs.
 - **gradient**: what the loss has a gradient in. All else is detached: credit, and the limits of the ratio.
-- **over all ranks**: functions of `tensors.py` over the whole optimizer step that its parts call. The loss besides
+- **over all ranks**: functions of `reductions.py` over the whole optimizer step that its parts call. The loss besides
   divides by counts of all ranks. A group never spans ranks.
 - **inert with one update**: parts that change nothing while every ratio is 1, as with one optimizer step per rollout
   (`policy.optimization.mini_batch` = `rollout.size`).

@@ -9,7 +9,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from isentropic.batch import Flag, Group
-from isentropic.reductions import rank
+from isentropic.distributed import rank
 
 PerProblem = Float[Tensor, " P"]
 Counts = Int[Tensor, " P"]

@@ -5,10 +5,10 @@ from math import ceil
 from typing import Any
 
 from isentropic.algorithm.algorithm import Algorithm
+from isentropic.distributed import alone
 from isentropic.planning.lengths import Lengths
 from isentropic.policy.batching.micro_batches import cut, level
 from isentropic.policy.batching.packing import Prompts, runs
-from isentropic.reductions import alone
 
 FP32 = 4
 BYTES = {"float32": FP32, "bfloat16": 2}

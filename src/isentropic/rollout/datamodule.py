@@ -8,7 +8,7 @@ from sys import maxsize
 from lightning import LightningDataModule
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from isentropic.reductions import world_size
+from isentropic.distributed import world_size
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import Asker
 from isentropic.rollout.stream import EvaluationStream, RolloutStream

@@ -10,7 +10,8 @@ from sys import maxsize
 import torch
 
 from isentropic.batch import RolloutBatch
-from isentropic.reductions import average, group_mean, largest, rank, world_size
+from isentropic.distributed import average, largest, rank, world_size
+from isentropic.reductions import group_mean
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import Asker

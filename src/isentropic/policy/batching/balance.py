@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from isentropic.batch import RolloutBatch
+from isentropic.distributed import exchange, gather, largest, rank, world_size
 from isentropic.policy.batching.micro_batches import shared, widths_of
-from isentropic.reductions import exchange, gather, largest, rank, world_size
 
 
 def balanced(batch: RolloutBatch, updates: int) -> RolloutBatch:

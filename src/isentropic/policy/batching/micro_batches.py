@@ -10,8 +10,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from isentropic.batch import Mask, Rows, ScoredBatch
+from isentropic.distributed import largest
 from isentropic.policy.batching.packing import Line, Prompts, lay, lay_shared, runs
-from isentropic.reductions import largest
 
 Record = TypeVar("Record", bound=Rows)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from isentropic.batch import Ids, Mask
-from isentropic.reductions import largest
+from isentropic.distributed import largest
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from isentropic.reductions import world_size
+from isentropic.distributed import world_size
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.reductions import rank
+from isentropic.distributed import rank
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards

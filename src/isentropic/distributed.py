@@ -1,0 +1,86 @@
+"""What spans ranks: each of these is collective, and the identity on one rank."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float
+from torch import Tensor
+
+_ALONE = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Generator[None]:
+    """Inside, this rank is the only one."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
+def world_size() -> int:
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() and not _ALONE.get() else 1
+
+
+def rank() -> int:
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def largest(count: int) -> int:
+    """The largest of a number over all ranks."""
+    return int(gather(torch.tensor([float(count)], device=_device())).max())
+
+
+def average(values: Float[Tensor, " N"]) -> Float[Tensor, " N"]:
+    """The mean over ranks."""
+    if world_size() > 1:
+        values = values.to(_device()) / world_size()
+        dist.all_reduce(values)  # pyright: ignore[reportUnknownMemberType]
+    return values
+
+
+def _device() -> torch.device:
+    """Where the process group takes tensors from."""
+    nccl = world_size() > 1 and dist.get_backend() == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if nccl else torch.device("cpu")
+
+
+def gather(values: Float[Tensor, " N"]) -> Float[Tensor, " M"]:
+    """The values of all ranks, in rank order. Ranks may bring different numbers of them; all must call."""
+    if world_size() == 1:
+        return values
+    count = torch.tensor([len(values)], device=values.device)
+    counts = [torch.empty_like(count) for _ in range(world_size())]
+    dist.all_gather(counts, count)  # pyright: ignore[reportUnknownMemberType]
+    lengths = [int(n) for n in counts]
+    if not max(lengths):
+        return values
+    padded = torch.nn.functional.pad(values, (0, max(lengths) - len(values)))
+    parts = [torch.empty_like(padded) for _ in lengths]
+    dist.all_gather(parts, padded)  # pyright: ignore[reportUnknownMemberType]
+    return torch.cat([part[:n] for part, n in zip(parts, lengths, strict=True)])
+
+
+def exchange(rows: Tensor, leaving: list[int], coming: list[int]) -> Tensor:
+    """The first leaving[0] rows go to rank 0, and so on; coming[0] come first, from rank 0. All must call."""
+    arrived = rows.new_empty(sum(coming), *rows.shape[1:])
+    dist.all_to_all_single(arrived, rows.contiguous(), coming, leaving)  # pyright: ignore[reportUnknownMemberType]
+    return arrived
+
+
+def sum_over_ranks(values: Tensor) -> Tensor:
+    """In place."""
+    if world_size() > 1:
+        dist.all_reduce(values)  # pyright: ignore[reportUnknownMemberType]
+    return values
+
+
+def max_over_ranks(values: Tensor) -> Tensor:
+    """In place."""
+    if world_size() > 1:
+        dist.all_reduce(values, dist.ReduceOp.MAX)  # pyright: ignore[reportUnknownMemberType]
+    return values
