@@ -138,12 +138,21 @@ def decoding(**settings):
 
 def rollouts(model, sampler, task=None, judged=3, temperature=1.0, **settings):
     """A data module: rollouts of four groups of four, three problems to be judged on."""
-    from isentropic.rollout.datamodule import Judging, RolloutDataModule
+    from isentropic.rollout.datamodule import EvaluationSettings, RolloutDataModule
 
-    sizes = {"steps": 3, "size": 16, "group": 4, "max_tries": 3, "problems": None, "ahead": False}
+    sizes = {
+        "steps": 3,
+        "batch_size": 16,
+        "group_size": 4,
+        "max_tries": 3,
+        "problems": None,
+        "one_step_off_policy": False,
+    }
     sizes |= {"seed": 0, "curation": {}}
-    if "judging" not in settings:
-        settings["judging"] = Judging(split="test", problems=judged, count=2, batch=2, decoding=decoding())
+    if "evaluation" not in settings:
+        settings["evaluation"] = EvaluationSettings(
+            split="test", problems=judged, count=2, batch=2, decoding=decoding()
+        )
     defaults = sizes | {"tokenizer": model, "chat": False, "decoding": decoding(temperature=temperature)}
     return RolloutDataModule(**(defaults | {"task": task or sums(), "sampler": sampler} | settings))
 
@@ -168,12 +177,12 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
     )  # fmt: skip
     optimization = Optimization(
         lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,
-        mini_batch=mini_batch, micro_batch=4, micro_tokens=None, read_tokens=None, sharded_gradients=False,
-        sharded_weights=False, balance=True,
+        mini_batch=mini_batch, micro_batch=4, max_tokens_per_micro_batch=None, max_tokens_no_grad=None, sharded_gradients=False,
+        reshard_after_forward=False, balance=True,
     )  # fmt: skip
     return PolicyModule(
         algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False, "none", False),
-        reference, optimization, size=size, temperature=temperature, reread=True, one_forward=True, seed=0,
+        reference, optimization, size=size, temperature=temperature, recompute_logp=True, skip_old_logp_forward=True, seed=0,
         adapter=None,
     )  # fmt: skip
 
@@ -227,9 +236,9 @@ def module(name: str) -> str:
 
 SMALL = [
     "experiment=quickstart",
-    "rollout.size=32",
+    "rollout.batch_size=32",
     "rollout.steps=2",
-    "rollout.judging.problems=4",
+    "rollout.evaluation.problems=4",
     "policy.optimization.mini_batch=16",
     "policy.optimization.micro_batch=16",
     "callbacks.progress.seconds=0",
@@ -416,7 +425,7 @@ def short(inside) -> Path:
     """Folder of a run of one small rollout."""
     from isentropic.train import train
 
-    return inside(train, "rollout.steps=1", "rollout.size=16")
+    return inside(train, "rollout.steps=1", "rollout.batch_size=16")
 
 
 def write_run(folder, seed=0, steps=40, metrics=None, config=(), overrides=(), status=None, scores=None):

@@ -17,7 +17,7 @@ COMMANDS = [
     for line in block.splitlines()
 ]
 SMALL = [
-    "sampler=transformers", "rollout.size=32", "rollout.steps=2", "rollout.judging.problems=4",
+    "sampler=transformers", "rollout.batch_size=32", "rollout.steps=2", "rollout.evaluation.problems=4",
     "policy.optimization.mini_batch=16", "policy.optimization.micro_batch=16",
 ]  # fmt: skip
 

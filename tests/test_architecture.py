@@ -52,7 +52,7 @@ ACROSS = {
     "assets/test_base_model.py": "the base model that ships with the package",
 }
 
-# The process group is the concern of distributed.py; an engine that shares it must know it, and who tries it before a run.
+# The process group is the concern of distributed.py; an engine that shares it knows it too, and who tries it first.
 COLLECTIVES = {
     "distributed.py",
     "sampler/vllm/colocated.py",

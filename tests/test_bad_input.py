@@ -39,22 +39,22 @@ def refusal(*overrides: str) -> str:
         ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
         ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),
         ("policy.optimisation.lr=1", "policy.optimisation.lr does not exist: policy has the keys "),
-        ("rollout.group=7", "rollout.size=256 is not a multiple of rollout.group=7; the nearest that fit are 252"),
+        ("rollout.group_size=7", "rollout.batch_size=256 is not a multiple of rollout.group_size=7; the nearest that fit are 252"),
         ("policy.optimization.micro_batch=48", "micro_batch=48 does not divide mini_batch=64; take a divisor of it"),
-        ("policy.optimization.mini_batch=192", "mini_batch=192 does not divide rollout.size=256; take a divisor of it"),
-        ("policy.optimization.mini_batch=0", "mini_batch=0 and micro_tokens=None must be at least 1"),
+        ("policy.optimization.mini_batch=192", "mini_batch=192 does not divide rollout.batch_size=256; take a divisor of it"),
+        ("policy.optimization.mini_batch=0", "mini_batch=0 and max_tokens_per_micro_batch=None must be at least 1"),
         ("policy.optimization.max_grad_norm=0", "max_grad_norm=0 must be above 0; .inf does not clip"),
         ("trainer.precision=bf16-mixed", "trainer.precision=bf16-mixed would cast the weights, which stay in fp32; "),
         ("+trainer.accumulate_grad_batches=2", "trainer.accumulate_grad_batches=2 is not for a policy that steps its "),
         ("+trainer.gradient_clip_val=1.0", "trainer.gradient_clip_val=1.0 is not for a policy that steps its optim"),
         ("policy.temperature=0.6", "policy.temperature=0.6 is not rollout.decoding.temperature=1.0"),
-        ("policy.size=128", "policy.size=128 is not rollout.size=256"),
+        ("policy.size=128", "policy.size=128 is not rollout.batch_size=256"),
         ("rollout.decoding.temperature=0", "temperature=0 is not above 0"),
         ("rollout.decoding.temperature=-1", "temperature=-1 is not above 0"),
         ("rollout.decoding.top_p=0.9", "rollout.decoding.top_p=0.9 truncates sampling, and the importance "),
         ("rollout.decoding.top_k=20", "rollout.decoding.top_k=20 truncates sampling, "),
         ("rollout.decoding.min_p=0.1", "rollout.decoding.min_p=0.1 truncates sampling, "),
-        ("rollout.judging.count=8", "pass@16 needs rollout.judging.count=8 to be at least 16"),
+        ("rollout.evaluation.count=8", "pass@16 needs rollout.evaluation.count=8 to be at least 16"),
         ("sampler.max_model_len=40", "it does not fit sampler.max_model_len=40; raise that to "),
         ("sampler.max_model_len=512", "sampler.max_model_len=512 is more than the 256 tokens that the model reads"),
         ("rollout.chat=true", "has no chat template; take chat=false"),
@@ -135,7 +135,7 @@ def test_a_full_disk_is_one_sentence(inside):
         with pytest.raises(
             BadInput, match=r"^the checkpoint of rollout 1 could not be written .* there is none yet; free"
         ):
-            inside(train, "rollout.steps=1", "rollout.size=16")
+            inside(train, "rollout.steps=1", "rollout.batch_size=16")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 

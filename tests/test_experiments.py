@@ -58,14 +58,14 @@ def test_a_preset_says_whose_numbers_it_has(preset):
 
 def test_presets_keep_what_the_papers_print():
     stare = composed("stare_qwen2_5_14b")
-    assert stare.algorithm.credit.stare.boost == 1.05 and stare.rollout.size == 512
+    assert stare.algorithm.credit.stare.boost == 1.05 and stare.rollout.batch_size == 512
     other = composed("stare_qwen2_5_32b", "algorithm=stare_c2")
     assert (other.algorithm.credit.stare.boost, other.algorithm.credit.stare.damp) == (1.05, 0.95)
     assert composed("stare_qwen2_5_math_7b", "algorithm=dapo").algorithm.credit == {}
     dapo = composed("dapo_qwen2_5_32b")
     assert list(dapo.rollout.curation) == ["outcome", "informative", "overlong"]
-    assert (dapo.rollout.curation.overlong.buffer, dapo.rollout.size // dapo.rollout.group) == (4096, 512)
+    assert (dapo.rollout.curation.overlong.buffer, dapo.rollout.batch_size // dapo.rollout.group_size) == (4096, 512)
     assert composed("kl_cov_qwen2_5_32b").algorithm.credit.kl_cov.share == 0.0002
     assert composed("kl_cov_qwen2_5_7b").algorithm.credit.kl_cov.share == 0.002
     stapo = composed("stapo_qwen3_14b_base")
-    assert stapo.rollout.steps * stapo.rollout.size / stapo.policy.optimization.mini_batch == 3000
+    assert stapo.rollout.steps * stapo.rollout.batch_size / stapo.policy.optimization.mini_batch == 3000

@@ -146,13 +146,13 @@ def test_samples_say_what_each_token_was_worth(quickstart):
 
 
 def test_a_run_in_the_folder_of_another_keeps_its_metrics(inside, capsys):
-    folder = inside(train, "rollout.steps=1", "rollout.size=16")
+    folder = inside(train, "rollout.steps=1", "rollout.batch_size=16")
     before = (folder / "metrics.csv").read_text()
-    inside(train, "rollout.size=16", f"ckpt_path={folder}/checkpoints/last.ckpt", folder=folder)
+    inside(train, "rollout.batch_size=16", f"ckpt_path={folder}/checkpoints/last.ckpt", folder=folder)
     assert (folder / "metrics.1.csv").read_text() == before
     assert list(rows(folder)) == [2]
     assert "kept in" in capsys.readouterr().out
-    inside(train, "rollout.steps=1", "rollout.size=16", folder=folder)
+    inside(train, "rollout.steps=1", "rollout.batch_size=16", folder=folder)
     assert (folder / "metrics.1.csv.1").read_text() == before, "a run from the start has parts of another"
     assert {file.name for file in folder.glob("metrics*.csv")} == {"metrics.csv"} and list(rows(folder)) == [1]
 
@@ -230,10 +230,10 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked,
 @pytest.mark.parametrize("share", ["false", "true"])
 def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, inside, tmp_path, share):
     once = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
-    alone = inside(train, *once, "policy.one_forward=false")
+    alone = inside(train, *once, "policy.skip_old_logp_forward=false")
     packed = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "policy.model.packing=true"]
     packed += [f"policy.model.share_prompts={share}"]
-    packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.micro_tokens=100"]
+    packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.max_tokens_per_micro_batch=100"]
     packed += ["policy.optimization.micro_batch=null", "policy.optimization.sharded_gradients=true"]
     result = ranked("train", *once, *packed, f"hydra.run.dir={tmp_path}/run", ranks=2)
     assert result.returncode == 0, result.stderr

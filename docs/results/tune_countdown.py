@@ -42,7 +42,14 @@ WITH = {  # what moves with a knob, or is the experiment's and not the method's
 
 def run(folder: Path, jobs: int, extra: list[str]) -> None:
     """All methods at once, `jobs` runs of each."""
-    common = ["-m", "isentropic.train", "-m", "experiment=quickstart", "rollout.judging.split=validation", "seed=100"]
+    common = [
+        "-m",
+        "isentropic.train",
+        "-m",
+        "experiment=quickstart",
+        "rollout.evaluation.split=validation",
+        "seed=100",
+    ]
     common += ["trainer.val_check_interval=260", "callbacks.samples.every=65", f"hydra.launcher.jobs={jobs}", *extra]
     sweeps = []
     for method, (knob, values) in KNOBS.items():

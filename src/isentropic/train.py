@@ -88,17 +88,17 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
-        check_sampler(algorithm, sampler.tells, data.ahead, sampler.apart)
+        check_sampler(algorithm, sampler.tells, data.one_step_off_policy, sampler.apart)
         for name, ours, theirs in (
-            ("size", policy.size, data.size),
+            ("batch_size", policy.size, data.batch_size),
             ("decoding.temperature", policy.temperature, data.decoding.temperature),
         ):
             if ours != theirs:
                 raise ValueError(f"policy.{name.split('.')[-1]}={ours} is not rollout.{name}={theirs}; leave it out")
         for score in scores.values():
-            if score.k > data.judging.count:
+            if score.k > data.evaluation.count:
                 raise ValueError(
-                    f"{score.name} needs rollout.judging.count={data.judging.count} to be at least {score.k}"
+                    f"{score.name} needs rollout.evaluation.count={data.evaluation.count} to be at least {score.k}"
                 )
     return trainer, policy, data
 

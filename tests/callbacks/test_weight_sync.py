@@ -54,7 +54,7 @@ def run(parts, tmp_path):
         sampler = kind(parts.model, "float32", "cpu", 32, 64)
         module = go.module = parts.learner(size=32, temperature=temperature)
         task = parts.sums(largest=3)
-        data = parts.rollouts(sampler, task=task, size=32, temperature=temperature, steps=steps)
+        data = parts.rollouts(sampler, task=task, batch_size=32, temperature=temperature, steps=steps)
         parts.trainer(tmp_path, [SamplerCallback(tolerance, tokens)]).fit(module, data)
         return module
 

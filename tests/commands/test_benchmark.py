@@ -14,7 +14,7 @@ from isentropic.config.entry import CONFIGS
 
 SMALL = (
     "trainer=cpu", "policy.model.compile=false",
-    "benchmark.model=tiny", "benchmark.prompts=4", "benchmark.group=4", "benchmark.prompt_tokens=8",
+    "benchmark.model=tiny", "benchmark.prompts=4", "benchmark.group_size=4", "benchmark.prompt_tokens=8",
     "benchmark.response_tokens=12", "benchmark.updates=2", "benchmark.steps=2",
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, forks, 
     assert result.returncode == 0, result.stderr
     found = json.loads(out.read_text())
     assert found["overrides"][: len(SMALL)] == list(SMALL)
-    assert found["config"]["rollout"]["size"] == 16 and found["versions"]["vllm"]
+    assert found["config"]["rollout"]["batch_size"] == 16 and found["versions"]["vllm"]
     assert "tiny: 0.00 B parameters, 1 x CPU; 4 x 4 answers of 8 + 12 tokens" in result.stdout
     assert f"{found['seconds']['median']['step']:.2f}" in result.stdout
 

@@ -9,7 +9,7 @@ optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip inst
 ROOT = Path(__file__).parents[2]
 # The target is logged as it is drawn, so what is best and what falls behind is known beforehand.
 TINY = ["experiment=quickstart", "algorithm=stare", "algorithm.control.target=0.1..0.3", "sampler=transformers",
-        "rollout.size=16", "rollout.steps=4", "+trainer.limit_val_batches=0", "policy.optimization.mini_batch=16",
+        "rollout.batch_size=16", "rollout.steps=4", "+trainer.limit_val_batches=0", "policy.optimization.mini_batch=16",
         "policy.optimization.micro_batch=16", "--metric=control/target", "--startup=1"]  # fmt: skip
 
 

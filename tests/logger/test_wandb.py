@@ -104,7 +104,7 @@ def test_a_job_of_a_sweep_is_one_wandb_run_that_is_offline_without_a_key(inside,
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     sweep = sweep_of(tmp_path / "grid", "seed=0,1", "algorithm=grpo,dapo")
     folder = job(sweep, "algorithm=grpo,seed=0", "algorithm=grpo", "seed=0", "rollout.steps=1")
-    small = ("algorithm=grpo", "rollout.steps=1", "rollout.size=16", "logger=[csv,wandb]", "logger.alias=trl")
+    small = ("algorithm=grpo", "rollout.steps=1", "rollout.batch_size=16", "logger=[csv,wandb]", "logger.alias=trl")
     inside(train, *small, folder=f"'{folder}'")
     wandb.teardown()
     found = list(records(folder))

@@ -24,7 +24,7 @@ ENGINE = Engine(
 )  # fmt: skip
 WORK = Workload(
     ranks=1, shards=1, rows=4, group=2, prompts_asked=2, updates=2, rollouts=3, longest=10, micro_batch=2,
-    micro_tokens=None, read_tokens=None, sharded_gradients=False, sharded_weights=True, size=2, chunk=8, packed=False,
+    max_tokens_per_micro_batch=None, max_tokens_no_grad=None, sharded_gradients=False, reshard_after_forward=True, size=2, chunk=8, packed=False,
     shared=False, checkpointing="none", fused=False, adapter=None, reference=False, reference_weights=False, once=False,
     ahead=False, rereads=0, engine=ENGINE, judged=4, judged_longest=10, evaluations=2, verifiers=1,
     lengths=Lengths(prompt=6, share=1.0, kept=1.0),

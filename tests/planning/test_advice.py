@@ -27,11 +27,11 @@ def test_nothing_is_said_of_a_run_that_fits(small):
         ({"longest": 90, "micro_batch": 1, "rows": 400}, "take policy.model.activation_checkpointing=full"),
         (
             {"longest": 90, "micro_batch": 64, "rows": 400, "checkpointing": "full"},
-            "lower policy.optimization.micro_tokens",
+            "lower policy.optimization.max_tokens_per_micro_batch",
         ),
         (
             {"chunk": 6000, "longest": 90, "rows": 400, "micro_batch": 64, "checkpointing": "full"},
-            "lower policy.model.chunk=6000",
+            "lower policy.model.logits_chunk=6000",
         ),
         (
             {"shards": 4, "ranks": 4, "rows": 8, "micro_batch": 1, "chunk": 1},
@@ -91,9 +91,9 @@ def test_weights_and_gradients_stay_whole_where_that_is_quicker_and_fits(small):
     shared = {"shards": 4, "ranks": 4, "rows": 16, "micro_batch": 1, "updates": 1, "sharded_gradients": True}
     work, slow = small.work(**shared), small.card(links=1e5)
     found = quicker(small.model, work, slow, memory(small.model, work, slow))
-    assert len(found) == 1 and "sharded_weights=false and policy.optimization.sharded_gradients=false" in found[0]
+    assert len(found) == 1 and "reshard_after_forward=false and policy.optimization.sharded_gradients=false" in found[0]
     assert "for 0 GiB more" in found[0]
-    whole = replace(work, sharded_weights=False, sharded_gradients=False)
+    whole = replace(work, reshard_after_forward=False, sharded_gradients=False)
     least = memory(small.model, work, slow)
     barely = replace(slow, memory=2.0 + least.peak("update") / GIB)
     (found,) = quicker(small.model, work, barely, least)

@@ -57,7 +57,7 @@ def test_weights_that_stay_gathered_are_gathered_once_for_all_micro_batches(smal
     slow, parts = small.card(links=1.0), [[10, 10]] * 3
     for seconds, each in ((forward, 1), (backward, 2)):
         anew, once = (
-            seconds(small.model, small.work(shards=2, sharded_gradients=False, sharded_weights=way), slow, parts)
+            seconds(small.model, small.work(shards=2, sharded_gradients=False, reshard_after_forward=way), slow, parts)
             for way in (True, False)
         )
         gathers = (anew - once) / (small.model.parameters * 2 / 2)

@@ -55,7 +55,7 @@ def test_what_is_divided_over_ranks_and_what_is_not(small):
     sharded = memory(small.model, small.work(ranks=4, shards=4, micro_batch=1, sharded_gradients=True), small.card())
     assert "gradients, whole until the last micro-batch" not in sharded.peaks["update"]
     deep = replace(small.model, layers=5)
-    ways = (small.work(ranks=4, shards=4, micro_batch=1, sharded_weights=way) for way in (True, False))
+    ways = (small.work(ranks=4, shards=4, micro_batch=1, reshard_after_forward=way) for way in (True, False))
     anew, once = (memory(deep, work, small.card()).peaks["update"] for work in ways)
     kept = once["gathered weights, whole until the last micro-batch"]
     assert kept == 2 * deep.parameters > anew["gathered weights"]

@@ -45,8 +45,8 @@ def test_the_base_of_adapters_is_a_reference_without_weights_of_its_own():
 def test_rows_go_together_as_the_policy_cuts_them(small):
     parts = small.work(micro_batch=3).parts(4)
     assert parts == [[16, 16, 16], [16]]
-    assert small.work(micro_tokens=20).parts(2) == [[16], [16]]
-    packed = small.work(packed=True, micro_batch=None, micro_tokens=31, read_tokens=45)
+    assert small.work(max_tokens_per_micro_batch=20).parts(2) == [[16], [16]]
+    packed = small.work(packed=True, micro_batch=None, max_tokens_per_micro_batch=31, max_tokens_no_grad=45)
     assert packed.parts(4) == [[16, 16], [16, 16]]
     assert packed.parts(3, learns=False) == [[16, 16, 16]]
 
@@ -73,11 +73,11 @@ def test_the_first_rank_of_a_run_plans_without_the_others(forks, script, tmp_pat
 
 def test_a_prompt_goes_through_once_for_the_answers_of_its_group(small):
     """Two groups of four; what a line holds is right on average, wherever groups begin in it."""
-    each = small.work(rows=8, group=4, packed=True, micro_batch=None, micro_tokens=10_000)
+    each = small.work(rows=8, group=4, packed=True, micro_batch=None, max_tokens_per_micro_batch=10_000)
     shared = replace(each, shared=True)
     (part,), (whole,) = shared.parts(8), each.parts(8)
     assert part == whole and each.tokens(part) - shared.tokens(part) == round(7 * 3 / 4 * 6)
     assert each.answered(part) == shared.answered(part)
-    short = replace(shared, micro_tokens=40)
+    short = replace(shared, max_tokens_per_micro_batch=40)
     assert [len(part) for part in short.parts(8)] == [3, 2, 3]
     assert sum(map(short.tokens, short.parts(8))) < sum(map(each.tokens, each.parts(8)))

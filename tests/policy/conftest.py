@@ -66,7 +66,7 @@ def policy(tiny_model):
     from isentropic.policy.module import PolicyModule
     from isentropic.policy.optimization import Optimization
 
-    def make(model=tiny_model, temperature=1.0, reference=None, one_forward=True, adapter=None, **settings):
+    def make(model=tiny_model, temperature=1.0, reference=None, skip_old_logp_forward=True, adapter=None, **settings):
         algorithm = Algorithm(
             control=Gate(target=9.0, step=0.0, ceiling=5.0),
             advantage=Grpo(divide_by_std=True),
@@ -78,13 +78,19 @@ def policy(tiny_model):
             scope="step",
         )
         defaults = {"lr": 1e-2, "weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "warmup_steps": 0}
-        sizes = {"max_grad_norm": 1.0, "mini_batch": 8, "micro_batch": 8, "micro_tokens": None, "read_tokens": None}
-        sizes |= {"sharded_gradients": False, "sharded_weights": False, "balance": True}
+        sizes = {
+            "max_grad_norm": 1.0,
+            "mini_batch": 8,
+            "micro_batch": 8,
+            "max_tokens_per_micro_batch": None,
+            "max_tokens_no_grad": None,
+        }
+        sizes |= {"sharded_gradients": False, "reshard_after_forward": False, "balance": True}
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
             reference, optimization,
-            size=8, temperature=temperature, reread=True, one_forward=one_forward, seed=0, adapter=adapter,
+            size=8, temperature=temperature, recompute_logp=True, skip_old_logp_forward=skip_old_logp_forward, seed=0, adapter=adapter,
         )  # fmt: skip
         return module
 

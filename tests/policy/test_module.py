@@ -28,7 +28,9 @@ def gradient_of(module, fit, batch):
     return gradients[0], metrics
 
 
-@pytest.mark.parametrize("cut", [{"micro_batch": 1}, {"micro_batch": 2}, {"micro_batch": 8, "micro_tokens": 30}])
+@pytest.mark.parametrize(
+    "cut", [{"micro_batch": 1}, {"micro_batch": 2}, {"micro_batch": 8, "max_tokens_per_micro_batch": 30}]
+)
 def test_an_update_does_not_depend_on_how_the_batch_is_cut(policy, fit, rollout, cut):
     whole, seen = gradient_of(policy(), fit, rollout)
     parts, again = gradient_of(policy(**cut), fit, rollout)
@@ -255,10 +257,10 @@ def plain(module, rules=None, **parts):
 
 
 @pytest.mark.parametrize("rules", [{}, {"harmless": Harmless()}])
-@pytest.mark.parametrize("cut", [{}, {"micro_batch": 2}, {"micro_batch": None, "micro_tokens": 30}])
+@pytest.mark.parametrize("cut", [{}, {"micro_batch": 2}, {"micro_batch": None, "max_tokens_per_micro_batch": 30}])
 def test_one_forward_is_both_the_reading_and_the_update(policy, fit, rollout, rules, cut):
     batch = replace(rollout, truncated=torch.arange(8) == 5, sampler_logp=torch.full((8, 15), -2.0))
-    modules = [plain(policy(**cut, one_forward=once), rules) for once in (True, False)]
+    modules = [plain(policy(**cut, skip_old_logp_forward=once), rules) for once in (True, False)]
     assert [module.once for module in modules] == [True, False]
     (gradient, metrics), (slope, expected) = (gradient_of(module, fit, batch) for module in modules)
     assert slope.abs().max() > 1e-3
@@ -303,4 +305,4 @@ def forwards(module, fit, batch):
 
 def test_a_rollout_is_read_once_where_it_can_be(policy, fit, rollout):
     assert forwards(plain(policy()), fit, rollout) == 1
-    assert forwards(plain(policy(one_forward=False)), fit, rollout) == 2
+    assert forwards(plain(policy(skip_old_logp_forward=False)), fit, rollout) == 2

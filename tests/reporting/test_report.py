@@ -90,9 +90,9 @@ def test_more_groups_than_can_be_drawn_are_cut_to_the_best(found, a_run, tmp_pat
 
 def test_groups_that_are_judged_otherwise_are_warned_of(found, a_run, tmp_path):
     for name, problems in (("a", 128), ("b", 256)):
-        a_run(tmp_path / "s" / name, config={"rollout": {"steps": 40, "judging": {"problems": problems}}})
+        a_run(tmp_path / "s" / name, config={"rollout": {"steps": 40, "evaluation": {"problems": problems}}})
     told = " ".join(cautions(found(tmp_path / "s")))
-    assert "Groups differ in how they are judged (rollout.judging.problems)" in told
+    assert "Groups differ in how they are judged (rollout.evaluation.problems)" in told
 
 
 def test_the_settings_that_differ_are_a_table(found, sweep):

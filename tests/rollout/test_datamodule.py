@@ -3,7 +3,7 @@ import torch
 
 from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.weight_sync import SamplerCallback
-from isentropic.rollout.datamodule import Judging
+from isentropic.rollout.datamodule import EvaluationSettings
 from isentropic.sampler.hf import TransformersSampler
 from isentropic.task import Task
 
@@ -39,7 +39,7 @@ def test_each_rollout_is_written_by_the_policy_that_reads_it(parts, tmp_path):
             gaps.append(float(module.trainer.callback_metrics["sampler/logp_gap"]))
 
     module = parts.learner(size=32, temperature=0.7)
-    data = parts.rollouts(sampler, task=parts.sums(largest=3), size=32, temperature=0.7)
+    data = parts.rollouts(sampler, task=parts.sums(largest=3), batch_size=32, temperature=0.7)
     parts.trainer(tmp_path, [Gaps(1e-4, 8)]).fit(module, data)
     assert module.moved and len(gaps) == 3 and max(gaps) < 1e-5
 
@@ -48,7 +48,7 @@ def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
     def run(folder, steps, ckpt_path=None):
         sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
         module = parts.learner(size=32)
-        data = parts.rollouts(sampler, task=parts.sums(largest=3), size=32, steps=steps)
+        data = parts.rollouts(sampler, task=parts.sums(largest=3), batch_size=32, steps=steps)
         trainer = parts.trainer(tmp_path / folder, [SamplerCallback(1e-3, 8), Checkpoint(every=1, sharded=False)])
         trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
         return module, data
@@ -71,8 +71,8 @@ def test_few_problems_are_asked_again_and_again(parts):
 
 
 def asked(parts, rollout):
-    for group in rollout.group.unique():
-        row = (rollout.group == group).nonzero()[0, 0]
+    for group in rollout.group_size.unique():
+        row = (rollout.group_size == group).nonzero()[0, 0]
         length = int(rollout.mask[row].int().argmax())
         yield "".join(parts.symbols[i] for i in rollout.tokens[row, :length])
 
@@ -80,14 +80,17 @@ def asked(parts, rollout):
 def test_sizes_that_do_not_fit_are_refused(parts):
     sampler = parts.scripted(parts.some_right)
     for settings, message in [
-        ({"size": 15}, "rollout.size=15 is not a multiple of rollout.group=4; the nearest that fit are 12 and 16"),
-        ({"size": 3}, "rollout.size=3 is not a multiple of rollout.group=4; the smallest that fits is 4"),
-        ({"size": 0}, "rollout.size=0 and rollout.group=4 must be at least 1"),
-        ({"group": 0}, "rollout.size=16 and rollout.group=0 must be at least 1"),
+        (
+            {"size": 15},
+            "rollout.batch_size=15 is not a multiple of rollout.group_size=4; the nearest that fit are 12 and 16",
+        ),
+        ({"batch_size": 3}, "rollout.batch_size=3 is not a multiple of rollout.group_size=4; the smallest that fits is 4"),
+        ({"batch_size": 0}, "rollout.batch_size=0 and rollout.group_size=4 must be at least 1"),
+        ({"group_size": 0}, "rollout.batch_size=16 and rollout.group_size=0 must be at least 1"),
         ({"steps": 0}, "rollout.steps=0 must be at least 1"),
         ({"max_tries": 0}, "rollout.max_tries=0 must be at least 1"),
         ({"problems": 0}, "rollout.problems=0 must be at least 1"),
-        ({"judged": 0}, "judging.problems=0, count=2 and batch=2 must be at least 1"),
+        ({"judged": 0}, "evaluation.problems=0, count=2 and batch=2 must be at least 1"),
     ]:
         with pytest.raises(ValueError, match=message):
             parts.rollouts(sampler, **settings)
@@ -98,7 +101,7 @@ def test_truncated_sampling_is_refused_for_training_only(parts, name, value, off
     sampler, kept = parts.scripted(parts.some_right), parts.decoding(**{name: value})
     with pytest.raises(ValueError, match=rf"rollout.decoding.{name}={value} truncates .* train with {name}={off} "):
         parts.rollouts(sampler, decoding=kept)
-    parts.rollouts(sampler, judging=Judging(split="test", problems=1, count=1, batch=1, decoding=kept))
+    parts.rollouts(sampler, evaluation=EvaluationSettings(split="test", problems=1, count=1, batch=1, decoding=kept))
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_before_the_run(parts):
@@ -135,8 +138,8 @@ class Fixed(Task):
 def test_the_policy_is_judged_on_the_split_it_is_told_to_be(parts):
     sampler = parts.scripted(parts.some_right)
     for split in ("validation", "test"):
-        judging = Judging(split=split, problems=3, count=1, batch=3, decoding=parts.decoding())
-        judged = parts.rollouts(sampler, judging=judging).val_dataloader().problems[:3]
+        evaluation = EvaluationSettings(split=split, problems=3, count=1, batch=3, decoding=parts.decoding())
+        judged = parts.rollouts(sampler, evaluation=evaluation).val_dataloader().problems[:3]
         assert judged == parts.sums().problems(split)[:3]
-    with pytest.raises(ValueError, match=r"judging.split=train must be validation or test"):
-        Judging(split="train", problems=3, count=1, batch=3, decoding=parts.decoding())
+    with pytest.raises(ValueError, match=r"evaluation.split=train must be validation or test"):
+        EvaluationSettings(split="train", problems=3, count=1, batch=3, decoding=parts.decoding())

@@ -52,8 +52,8 @@ def test_a_group_is_one_prompt_and_an_id_is_never_used_again(parts):
     same_problems = parts.sums(largest=3).problems("train")[:2]
     seen = Counter()
     for rollout in stream_of(parts, parts.scripted(parts.some_right), problems=same_problems):
-        for group in rollout.group.unique():
-            rows = rollout.tokens[rollout.group == group, :4]
+        for group in rollout.group_size.unique():
+            rows = rollout.tokens[rollout.group_size == group, :4]
             assert len(rows) == 4 and (rows == rows[0]).all()
             seen[int(group)] += 1
     assert seen == Counter(range(12))
@@ -86,9 +86,9 @@ def test_dynamic_sampling_asks_until_the_batch_is_full(parts):
     stream = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
     tries = []
     for rollout in stream:
-        groups = rollout.group.tolist()
+        groups = rollout.group_size.tolist()
         assert len(rollout.tokens) == 16 and Counter(groups) == dict.fromkeys(groups, 4)
-        share = [rollout.correct[rollout.group == g].float().mean() for g in rollout.group.unique()]
+        share = [rollout.correct[rollout.group_size == g].float().mean() for g in rollout.group_size.unique()]
         assert share == [0.5] * 4
         assert stream.report["rollout/filled"] == 1
         tries.append(stream.report["rollout/tries"])
@@ -99,7 +99,7 @@ def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
     stream = stream_of(parts, parts.scripted(seldom), curate=informative(), prompts=8, max_tries=2)
     sizes = []
     for rollout in stream:
-        sizes.append(len(rollout.group.unique()))
+        sizes.append(len(rollout.group_size.unique()))
         assert stream.report["rollout/tries"] == 2
         assert stream.report["rollout/filled"] == sizes[-1] / 8
     assert stream.position == 3 * 2 * 8
@@ -109,7 +109,7 @@ def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
 def test_where_nothing_teaches_one_group_keeps_the_ranks_in_step(parts):
     stream = stream_of(parts, parts.scripted(lambda value: [["+", "<eos>"]]), curate=informative())
     rollout = next(iter(stream))
-    assert rollout.group.tolist() == [0] * 4
+    assert rollout.group_size.tolist() == [0] * 4
     assert stream.report["rollout/filled"] == 0 and stream.report["rollout/tries"] == 3
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slurm
 ROOT = Path(__file__).parents[2]
 COUNTDOWN = ROOT / "src/isentropic/assets/countdown"
 TWO = ["trainer=ddp_cpu", "trainer.devices=1", "trainer.num_nodes=2"]
-SHORT = ["sampler=transformers", "rollout.size=16", "rollout.steps=10", "rollout.judging.problems=2"]
+SHORT = ["sampler=transformers", "rollout.batch_size=16", "rollout.steps=10", "rollout.evaluation.problems=2"]
 # Nodes that are one machine have no names of their own.
 HERE = ["hydra.launcher.setup=['export MASTER_ADDR=127.0.0.1']", "hydra.launcher.poll=0.5", "hydra.launcher.time=30"]
 

@@ -43,7 +43,7 @@ def check_parts(algorithm: Algorithm, reference: str | None, start: str) -> None
 def check_sampler(algorithm: Algorithm, tells: bool, ahead: bool, apart: bool) -> None:
     """Raises ValueError where corrections of the sampler lack its log-probs, or old rollouts a correction.
 
-    `tells` and `apart` are the sampler's, `ahead` is rollout.ahead.
+    `tells` and `apart` are the sampler's, `ahead` is rollout.one_step_off_policy.
     """
     corrections = [name for name, rule in algorithm.credit.items() if rule.corrects_sampler]
     if corrections and not tells:
@@ -53,12 +53,12 @@ def check_sampler(algorithm: Algorithm, tells: bool, ahead: bool, apart: bool) -
         )
     if ahead and not apart:
         raise ValueError(
-            "rollout.ahead=true draws while the policy learns, which this sampler cannot do; take sampler=vllm_server"
+            "rollout.one_step_off_policy=true draws while the policy learns, which this sampler cannot do; take sampler=vllm_server"
         )
     if ahead and not corrections:
         raise ValueError(
-            "rollout.ahead=true learns from a policy that is one update old, and no part corrects for it; take "
-            "algorithm/credit=[truncated_importance], or rollout.ahead=false"
+            "rollout.one_step_off_policy=true learns from a policy that is one update old, and no part corrects for it; take "
+            "algorithm/credit=[truncated_importance], or rollout.one_step_off_policy=false"
         )
 
 

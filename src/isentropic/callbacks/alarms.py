@@ -71,7 +71,7 @@ def inert(algorithm: Algorithm) -> str:
     return (
         "Clipping cannot act: with one optimizer step per rollout the ratio is 1, so clipping="
         f"{clipping} of ratio={ratio} limits no token{deaf}, and no other clipping would; for several, take a"
-        " policy.optimization.mini_batch below rollout.size, or do not compare clip ranges."
+        " policy.optimization.mini_batch below rollout.batch_size, or do not compare clip ranges."
     )
 
 

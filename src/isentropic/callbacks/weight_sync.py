@@ -42,8 +42,8 @@ class SamplerCallback(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         data: RolloutDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
-        self.compare(pl_module, of_now=not data.ahead)
-        if data.ahead:
+        self.compare(pl_module, of_now=not data.one_step_off_policy)
+        if data.one_step_off_policy:
             start = perf_counter()
             data.settle()
             pl_module.log("throughput/wait_seconds", perf_counter() - start)

@@ -44,7 +44,7 @@ MECHANICS = """
 - **over all ranks**: functions of `reductions.py` over the whole optimizer step that its parts call. The loss besides
   divides by counts of all ranks. A group never spans ranks.
 - **inert with one update**: parts that change nothing while every ratio is 1, as with one optimizer step per rollout
-  (`policy.optimization.mini_batch` = `rollout.size`).
+  (`policy.optimization.mini_batch` = `rollout.batch_size`).
 - **several updates**: needed where the method, apart from how it averages, would else be the one it stands on.
 - **follows the controller**: parts that read how hard `control` pushes.
 """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-EACH = ("rollout.judging.split=validation", "ckpt_path=last")
+EACH = ("rollout.evaluation.split=validation", "ckpt_path=last")
 POLL, GRACE = 0.5, 60.0  # seconds between two looks at a trial, and that a stopped one has to end
 FAILURES = 3  # in a row, after which a search ends
 

@@ -14,11 +14,11 @@ from isentropic.planning.workload import Workload
 # what to do about an item of memory, if it is the one that stands out
 REMEDIES = {
     "activations": "{activations}",
-    "logits": "lower policy.model.chunk={chunk}",
-    "a layer": "lower policy.optimization.read_tokens={read}",
+    "logits": "lower policy.model.logits_chunk={chunk}",
+    "a layer": "lower policy.optimization.max_tokens_no_grad={read}",
     "a layer, gone through backwards": "{activations}",
     "gradients, whole until the last micro-batch": "take policy.optimization.sharded_gradients=true",
-    "gathered weights, whole until the last micro-batch": "take policy.optimization.sharded_weights=true",
+    "gathered weights, whole until the last micro-batch": "take policy.optimization.reshard_after_forward=true",
     "engine, which does not sleep": "take sampler.sleep_level=2",
     "engine keys and values": "{cache}",
     "engine weights": "{cache}",
@@ -37,7 +37,7 @@ def advice(model: Architecture, work: Workload, card: Card, held: Memory) -> lis
 
 def quicker(model: Architecture, work: Workload, card: Card, held: Memory) -> list[str]:
     """Empty where nothing that fits is worth a twentieth of an update."""
-    settings = {"sharded_weights": work.sharded_weights, "sharded_gradients": work.sharded_gradients}
+    settings = {"reshard_after_forward": work.reshard_after_forward, "sharded_gradients": work.sharded_gradients}
     changes = [{name: False for name in names} for names in (list(settings), *([name] for name in settings))]
     parts = work.parts(work.mini)
     now, found = backward(model, work, card, parts), dict[float, str]()
@@ -61,7 +61,7 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
         remedy = REMEDIES.get(largest, "").format(
             activations=fewer_activations(work),
             chunk=work.chunk,
-            read=work.read_tokens or work.micro_tokens,
+            read=work.max_tokens_no_grad or work.max_tokens_per_micro_batch,
             cache=less_cache(model, work, card, over),
         )
         if static > held.room or not remedy:
@@ -74,7 +74,7 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
 
 def fewer_activations(work: Workload) -> str:
     if max(map(len, work.parts(work.mini))) > 1:
-        return "lower policy.optimization.micro_tokens or micro_batch"
+        return "lower policy.optimization.max_tokens_per_micro_batch or micro_batch"
     if work.checkpointing != "full":
         return "take policy.model.activation_checkpointing=full"
     return f"lower rollout.decoding.max_tokens={work.longest}, as one answer alone takes this much"

@@ -72,7 +72,7 @@ def forward(model: Architecture, work: Workload, card: Card, parts: list[list[in
     seconds = 0.0 if work.shards > 1 else copies(model, work, card)
     for index, part in enumerate(parts):
         busy = body(model, work, card, part, 1, 1, 1) + head(model, work, card, part, 1, READING)
-        seconds += beside(work, card, busy, gathered(model, work) if work.sharded_weights or index == 0 else 0.0)
+        seconds += beside(work, card, busy, gathered(model, work) if work.reshard_after_forward or index == 0 else 0.0)
     return seconds
 
 
@@ -87,7 +87,7 @@ def backward(model: Architecture, work: Workload, card: Card, parts: list[list[i
         kept = min(1.0, work.chunk / answers + weights * model.hidden / (model.hidden + answers))
         busy = body(model, work, card, part, 2 + weights + again, 3.5 + again, 3 + refreshed)
         busy += head(model, work, card, part, 3 + weights - kept, TRAINING)
-        exchange = gathered(model, work) * (2 if work.sharded_weights else int(index == 0))
+        exchange = gathered(model, work) * (2 if work.reshard_after_forward else int(index == 0))
         if work.shards == 1:  # gradients of the copies are added to those of the weights
             busy += (work.size + 2 * FP32) * own / (card.bandwidth * card.bandwidth_share)
         elif work.sharded_gradients or index == len(parts) - 1:

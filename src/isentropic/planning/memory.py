@@ -105,7 +105,7 @@ def reading(model: Architecture, work: Workload, parts: list[list[int]]) -> Item
 
 def computing(model: Architecture, work: Workload) -> Items:
     """Weights in the type of the products: if divided, two layers and what is outside at one time; else all of them."""
-    if work.shards > 1 and not work.sharded_weights:
+    if work.shards > 1 and not work.reshard_after_forward:
         return {"gathered weights, whole until the last micro-batch": work.size * model.parameters}
     if work.shards > 1:
         return {"gathered weights": work.size * (2 * model.layer + model.outside)}

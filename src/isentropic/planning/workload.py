@@ -53,10 +53,10 @@ class Workload:
     rollouts: int
     longest: int  # tokens of an answer
     micro_batch: int | None
-    micro_tokens: int | None
-    read_tokens: int | None
+    max_tokens_per_micro_batch: int | None
+    max_tokens_no_grad: int | None
     sharded_gradients: bool
-    sharded_weights: bool
+    reshard_after_forward: bool
     size: int  # bytes of a number in the policy's products
     chunk: int
     packed: bool
@@ -99,9 +99,11 @@ class Workload:
         widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.longest)]
         with alone():
             if not self.packed:
-                parts = cut(widths, self.micro_batch, self.micro_tokens)
+                parts = cut(widths, self.micro_batch, self.max_tokens_per_micro_batch)
             else:
-                limits = (self.micro_batch, self.micro_tokens) if learns else (None, self.read_tokens)
+                limits = (
+                    (self.micro_batch, self.max_tokens_per_micro_batch) if learns else (None, self.max_tokens_no_grad)
+                )
                 groups = Prompts([row // self.group for row in range(rows)], [self.lengths.prompt] * rows)
                 parts = runs(widths, groups, *limits) if self.shared else level(widths, *limits)
         return [sorted((widths[i] for i in part), reverse=True) for part in parts]
@@ -123,34 +125,34 @@ class Workload:
 def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -> Workload:
     """From the resolved config, without `hydra`."""
     rollout, policy, trainer = settings["rollout"], settings["policy"], settings["trainer"]
-    model, optimization, judging = policy["model"], policy["optimization"], rollout["judging"]
+    model, optimization, evaluation = policy["model"], policy["optimization"], rollout["evaluation"]
     ranks = trainer["devices"] * trainer["num_nodes"]
-    prompts = rollout["size"] // rollout["group"]
-    for name, value in ("rollout.size / rollout.group", prompts), ("mini_batch", optimization["mini_batch"]):
+    prompts = rollout["batch_size"] // rollout["group_size"]
+    for name, value in ("rollout.batch_size / rollout.group_size", prompts), ("mini_batch", optimization["mini_batch"]):
         if value % ranks:
             raise ValueError(f"{name}={value} is not a multiple of the {ranks} ranks it is spread over")
     strategy = trainer["strategy"]
     sharded = isinstance(strategy, dict) and str(strategy.get("_target_")).endswith("ModelParallelStrategy")
-    updates = rollout["size"] // optimization["mini_batch"]
+    updates = rollout["batch_size"] // optimization["mini_batch"]
     rounds = min(rollout["max_tries"], ceil(1 / lengths.kept)) if "informative" in rollout["curation"] else 1
     answering = engine(settings["sampler"])
     evaluations = 2 + (rollout["steps"] - 1) // trainer["val_check_interval"]
     return Workload(
         ranks=ranks,
         shards=int(strategy["data_parallel_size"]) if sharded else 1,
-        rows=rollout["size"] // ranks,
-        group=rollout["group"],
+        rows=rollout["batch_size"] // ranks,
+        group=rollout["group_size"],
         prompts_asked=rounds * prompts // ranks,
         updates=updates,
         rollouts=rollout["steps"],
         longest=rollout["decoding"]["max_tokens"],
         micro_batch=optimization["micro_batch"],
-        micro_tokens=optimization["micro_tokens"],
-        read_tokens=optimization["read_tokens"],
+        max_tokens_per_micro_batch=optimization["max_tokens_per_micro_batch"],
+        max_tokens_no_grad=optimization["max_tokens_no_grad"],
         sharded_gradients=optimization["sharded_gradients"],
-        sharded_weights=optimization["sharded_weights"],
+        reshard_after_forward=optimization["reshard_after_forward"],
         size=BYTES[model["compute_dtype"]],
-        chunk=model["chunk"],
+        chunk=model["logits_chunk"],
         packed=model["packing"],
         shared=model["packing"] and model["share_prompts"],
         checkpointing=model["activation_checkpointing"],
@@ -158,12 +160,12 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
         reference_weights=policy["reference"] not in (None, model["path"] if policy["adapter"] else None),
-        once=policy["one_forward"] and updates == 1 and not algorithm.reads_policy,
-        rereads=updates - 1 if policy["reread"] and algorithm.credit else 0,
-        ahead=rollout["ahead"],
+        once=policy["skip_old_logp_forward"] and updates == 1 and not algorithm.reads_policy,
+        rereads=updates - 1 if policy["recompute_logp"] and algorithm.credit else 0,
+        ahead=rollout["one_step_off_policy"],
         engine=answering,
-        judged=ceil(judging["problems"] / ranks) * judging["count"],
-        judged_longest=judging["decoding"]["max_tokens"],
+        judged=ceil(evaluation["problems"] / ranks) * evaluation["count"],
+        judged_longest=evaluation["decoding"]["max_tokens"],
         evaluations=0 if trainer.get("limit_val_batches") == 0 else evaluations,
         verifiers=settings["task"].get("workers"),
         lengths=within(lengths, answering, rollout["decoding"]["max_tokens"]),

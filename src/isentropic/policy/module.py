@@ -41,8 +41,8 @@ class PolicyModule(LightningModule):
         optimization: Optimization,
         size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
-        reread: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
-        one_forward: bool,  # where one update is all and nothing asks before it, its forward is the reading before it
+        recompute_logp: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
+        skip_old_logp_forward: bool,  # where one update is all and nothing asks before it, its forward is the reading before it
         seed: int,
         adapter: LowRank | None,  # learns in place of the weights, which stay as they are
     ) -> None:
@@ -50,13 +50,13 @@ class PolicyModule(LightningModule):
         self.automatic_optimization = False
         if size % optimization.mini_batch:
             raise ValueError(
-                f"mini_batch={optimization.mini_batch} does not divide rollout.size={size}; take a divisor of it"
+                f"mini_batch={optimization.mini_batch} does not divide rollout.batch_size={size}; take a divisor of it"
             )
         self.algorithm, self.evaluation = algorithm, evaluation
         self.model, self.optimization, self.adapter = model, optimization, adapter
         self.size, self.updates = size, size // optimization.mini_batch
-        self.temperature, self.reread, self.seed = temperature, reread, seed
-        self.one_forward = one_forward
+        self.temperature, self.recompute_logp, self.seed = temperature, recompute_logp, seed
+        self.skip_old_logp_forward = skip_old_logp_forward
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
@@ -117,31 +117,31 @@ class PolicyModule(LightningModule):
     @property
     def once(self) -> bool:
         """Whether the forward of the only update is also the reading before it, as nothing asks for that earlier."""
-        return self.one_forward and self.updates == 1 and not self.algorithm.reads_policy
+        return self.skip_old_logp_forward and self.updates == 1 and not self.algorithm.reads_policy
 
     def look(self, batch: RolloutBatch) -> TokenStats:
-        with self.policy.gathering(once=not self.optimization.sharded_weights):
+        with self.policy.gathering(once=not self.optimization.reshard_after_forward):
             return self.policy.read(batch, self.reading(batch), self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
-        limits = self.optimization.micro_batch, self.optimization.micro_tokens
+        limits = self.optimization.micro_batch, self.optimization.max_tokens_per_micro_batch
         return micro_batches(batch.mask, *limits, self.policy.packed, self.policy.prompts(batch))
 
     def reading(self, batch: RolloutBatch) -> list[MicroBatch]:
         """Micro-batches for forwards that nothing is learnt from: a line may be longer, and of any number of rows."""
         if not self.policy.packed:
             return self.micro_batches(batch)
-        return micro_batches(batch.mask, None, self.optimization.read_tokens, True, self.policy.prompts(batch))
+        return micro_batches(batch.mask, None, self.optimization.max_tokens_no_grad, True, self.policy.prompts(batch))
 
     def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> Learnt:
         """The gradient of one optimizer step, whatever the number of micro-batches."""
-        current = self.reread and not first and bool(self.algorithm.credit)
+        current = self.recompute_logp and not first and bool(self.algorithm.credit)
         now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
         update = Update(
             self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients, self.once,
             self.manual_backward,
         )  # fmt: skip
-        with self.policy.gathering(once=not self.optimization.sharded_weights):
+        with self.policy.gathering(once=not self.optimization.reshard_after_forward):
             return update(batch, advantages, now, drive, self.micro_batches(batch))
 
     @timed("optimizer")

@@ -21,21 +21,25 @@ class Optimization:
     max_grad_norm: float
     mini_batch: int  # completions of one optimizer step, over all ranks
     micro_batch: int | None  # completions of one forward, on one rank; null is no limit
-    micro_tokens: int | None  # tokens of one forward on one rank, with the padding if there is any; null is no limit
-    read_tokens: int | None  # the same of a forward that nothing is learnt from
+    max_tokens_per_micro_batch: (
+        int | None
+    )  # tokens of one forward on one rank, with the padding if there is any; null is no limit
+    max_tokens_no_grad: int | None  # the same of a forward that nothing is learnt from
     # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
     # parameter and less traffic
     sharded_gradients: bool
     # under FSDP, gathered anew for each forward and backward pass; else whole on each rank from the first forward of an
     # optimizer step to its end, at 2 bytes per parameter in bf16 and less traffic
-    sharded_weights: bool
+    reshard_after_forward: bool
     balance: bool  # groups move between ranks until all read about equally many tokens; the slowest sets the pace
 
     def __post_init__(self) -> None:
-        if self.mini_batch < 1 or (self.micro_tokens is not None and self.micro_tokens < 1):
-            raise ValueError(f"mini_batch={self.mini_batch} and micro_tokens={self.micro_tokens} must be at least 1")
-        if self.read_tokens is not None and self.read_tokens < 1:
-            raise ValueError(f"read_tokens={self.read_tokens} must be at least 1")
+        if self.mini_batch < 1 or (self.max_tokens_per_micro_batch is not None and self.max_tokens_per_micro_batch < 1):
+            raise ValueError(
+                f"mini_batch={self.mini_batch} and max_tokens_per_micro_batch={self.max_tokens_per_micro_batch} must be at least 1"
+            )
+        if self.max_tokens_no_grad is not None and self.max_tokens_no_grad < 1:
+            raise ValueError(f"max_tokens_no_grad={self.max_tokens_no_grad} must be at least 1")
         if self.micro_batch is not None and (self.micro_batch < 1 or self.mini_batch % self.micro_batch):
             raise ValueError(
                 f"micro_batch={self.micro_batch} does not divide mini_batch={self.mini_batch}; take a divisor of it"

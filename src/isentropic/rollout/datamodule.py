@@ -19,7 +19,7 @@ READ = 256  # prompts of a split that are measured before the run; the sampler r
 
 
 @dataclass(frozen=True)
-class Judging:
+class EvaluationSettings:
     """What the policy is judged on: the first `problems` of a split, `count` completions each.
 
     Settings are chosen by the validation split; the test split tells how good the chosen ones are.
@@ -33,10 +33,10 @@ class Judging:
 
     def __post_init__(self) -> None:
         if self.split not in ("validation", "test"):
-            raise ValueError(f"judging.split={self.split} must be validation or test")
+            raise ValueError(f"evaluation.split={self.split} must be validation or test")
         if min(self.problems, self.count, self.batch) < 1:
             raise ValueError(
-                f"judging.problems={self.problems}, count={self.count} and batch={self.batch} must be at least 1"
+                f"evaluation.problems={self.problems}, count={self.count} and batch={self.batch} must be at least 1"
             )
 
 
@@ -49,26 +49,27 @@ class RolloutDataModule(LightningDataModule):
         sampler: Sampler,
         curation: dict[str, Curator],
         decoding: Decoding,
-        judging: Judging,
+        evaluation: EvaluationSettings,
         tokenizer: str,  # folder or hub name
         chat: bool,
         steps: int,
-        size: int,  # completions of a rollout, over all ranks
-        group: int,  # completions of one prompt
+        batch_size: int,  # completions of a rollout, over all ranks
+        group_size: int,  # completions of one prompt
         max_tries: int,
         problems: int | None,  # only the first so many of the train split, again and again; None is all
-        ahead: bool,  # each rollout is drawn during the update before it, by a policy that is one update old
+        one_step_off_policy: bool,  # each rollout is drawn during the update before it, by a policy that is one update old
         seed: int,
     ) -> None:
         super().__init__()
-        check_group(size, group)
+        check_group(batch_size, group_size)
         check_decoding(decoding)
         for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
             if value is not None and value < 1:
                 raise ValueError(f"rollout.{name}={value} must be at least 1")
         self.task, self.sampler, self.curation, self.decoding = task, sampler, curation, decoding
-        self.steps, self.size, self.group, self.max_tries, self.seed = steps, size, group, max_tries, seed
-        self.judging, self.first, self.ahead = judging, problems, ahead
+        self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
+        self.max_tries, self.seed = max_tries, seed
+        self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
         self.ask = Asker(task, sampler, self.tokenizer, chat, seed)
         self.stream: RolloutStream | None = None
@@ -78,13 +79,13 @@ class RolloutDataModule(LightningDataModule):
 
     def check_ranks(self, ranks: int) -> None:
         """Raises ValueError where so many ranks cannot share the work."""
-        prompts = self.size // self.group
+        prompts = self.batch_size // self.group_size
         if prompts % ranks:
             raise ValueError(
-                f"rollout.size={self.size} and rollout.group={self.group} make {prompts} groups, which {ranks} ranks "
-                f"cannot share equally; take a size that is a multiple of {ranks * self.group}"
+                f"rollout.batch_size={self.batch_size} and rollout.group_size={self.group_size} make {prompts} groups, which {ranks} ranks "
+                f"cannot share equally; take a size that is a multiple of {ranks * self.group_size}"
             )
-        judged = min(self.judging.problems, len(self.problems_of(self.judging.split)))
+        judged = min(self.evaluation.problems, len(self.problems_of(self.evaluation.split)))
         if judged < ranks:  # a rank without any would leave the others waiting for its score
             raise ValueError(f"{judged} problems to be judged on are fewer than the {ranks} ranks; each needs one")
 
@@ -93,13 +94,13 @@ class RolloutDataModule(LightningDataModule):
         if self.stream is None:
             self.stream = RolloutStream(
                 self.ask, self.problems_of("train"), self.curation, self.decoding,
-                self.steps, self.size // self.group, self.group, self.max_tries, self.seed,
-                self.ahead,
+                self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
+                self.one_step_off_policy,
             )  # fmt: skip
         return self.stream
 
     def val_dataloader(self) -> EvaluationStream:
-        j = self.judging
+        j = self.evaluation
         return EvaluationStream(self.ask, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
 
     def settle(self) -> None:
@@ -118,8 +119,8 @@ class RolloutDataModule(LightningDataModule):
 
     def check_context(self, context: int) -> None:
         """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
-        judging = self.judging
-        splits: tuple[tuple[Split, Decoding], ...] = ("train", self.decoding), (judging.split, judging.decoding)
+        evaluation = self.evaluation
+        splits: tuple[tuple[Split, Decoding], ...] = ("train", self.decoding), (evaluation.split, evaluation.decoding)
         for split, decoding in splits:
             problems = self.problems_of(split)
             read = problems[:READ] if len(problems) == maxsize else problems
@@ -134,11 +135,11 @@ class RolloutDataModule(LightningDataModule):
 
 def check_group(size: int, group: int) -> None:
     if group < 1 or size < 1:
-        raise ValueError(f"rollout.size={size} and rollout.group={group} must be at least 1")
+        raise ValueError(f"rollout.batch_size={size} and rollout.group_size={group} must be at least 1")
     if size % group:
         lower = size // group * group
         fit = f"the nearest that fit are {lower} and {lower + group}" if lower else f"the smallest that fits is {group}"
-        raise ValueError(f"rollout.size={size} is not a multiple of rollout.group={group}; {fit}")
+        raise ValueError(f"rollout.batch_size={size} is not a multiple of rollout.group_size={group}; {fit}")
 
 
 def check_decoding(decoding: Decoding) -> None:
@@ -148,5 +149,5 @@ def check_decoding(decoding: Decoding) -> None:
         if value != off:
             raise ValueError(
                 f"rollout.decoding.{name}={value} truncates sampling, and the importance ratio is of the whole "
-                f"distribution; train with {name}={off} (rollout.judging.decoding.{name} is free)"
+                f"distribution; train with {name}={off} (rollout.evaluation.decoding.{name} is free)"
             )

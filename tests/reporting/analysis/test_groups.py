@@ -77,8 +77,8 @@ def test_a_key_that_was_chosen_anew_for_every_run_is_a_setting_and_can_be_ignore
 
 def test_true_is_not_one(a_run, tmp_path):
     for name, value in (("a", True), ("b", 1)):
-        a_run(tmp_path / name, config={"policy": {"reread": value}})
-    assert sizes(grouped(tmp_path)) == {"reread=True": 1, "reread=1": 1}
+        a_run(tmp_path / name, config={"policy": {"recompute_logp": value}})
+    assert sizes(grouped(tmp_path)) == {"recompute_logp=True": 1, "recompute_logp=1": 1}
 
 
 def test_runs_of_unknown_settings_stay_apart(a_run, tmp_path):

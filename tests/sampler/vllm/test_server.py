@@ -40,7 +40,7 @@ def settings(path, log, **changes):
             "url": None,
             "devices": None,
             "transfer": "file",
-            "patience": 240.0,
+            "timeout": 240.0,
             "log": str(log),
             **changes,
         }
@@ -75,7 +75,7 @@ def test_settings_it_does_not_know_are_refused(tmp_path):
         ({"dtype": "float16"}, "dtype=float16 is not one of float32, bfloat16"),
         ({"transfer": "mail"}, "transfer=mail is not one of nccl, file"),
         ({"logprobs": "some"}, "logprobs=some is not one of all, sample, none"),
-        ({"patience": 0.0}, "patience=0.0 seconds is not above 0"),
+        ({"timeout": 0.0}, "timeout=0.0 seconds is not above 0"),
         ({"url": "here"}, "url=here is not the URL of a server"),
     ):
         with pytest.raises(ValueError, match=said):
@@ -93,7 +93,7 @@ def test_a_machine_without_cards_is_told_before_anything_starts(tmp_path):
 
 
 def test_a_server_that_is_not_there_is_said_to_be_so(tiny_model, tmp_path):
-    absent = settings(tiny_model, tmp_path / "log", url="http://127.0.0.1:9", patience=0.1)
+    absent = settings(tiny_model, tmp_path / "log", url="http://127.0.0.1:9", timeout=0.1)
     with pytest.raises(RuntimeError, match=r"http://127.0.0.1:9 cannot be reached within 0.1 seconds"):
         absent.start()
     absent.stop()

@@ -13,7 +13,7 @@ class Opo(AdvantageEstimator):
     """R - sum(length * R) / sum(length), as the squared gradient of an answer is taken to grow with its length.
 
     An answer without peers gets zero, where verl gives it its reward. The paper takes one optimizer step per rollout:
-    policy.optimization.mini_batch = rollout.size.
+    policy.optimization.mini_batch = rollout.batch_size.
     """
 
     reads_policy: ClassVar[bool] = False

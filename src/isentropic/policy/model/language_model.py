@@ -31,7 +31,7 @@ class ModelSettings:
 
     path: str  # a Hugging Face folder, or a name on the hub
     compute_dtype: str  # float32 or bfloat16, of matrix products
-    chunk: int  # response tokens whose logits exist at one time
+    logits_chunk: int  # response tokens whose logits exist at one time
     packing: bool  # rows go through end to end, without padding; where a model cannot, as a padded rectangle
     activation_checkpointing: str  # none, selective (products and attention are kept) or full (inputs of layers are)
     compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
@@ -44,8 +44,8 @@ class ModelSettings:
             raise ValueError(
                 f"activation_checkpointing={self.activation_checkpointing} is not one of {', '.join(CHECKPOINTING)}"
             )
-        if self.chunk < 1:
-            raise ValueError(f"chunk={self.chunk} must be at least 1")
+        if self.logits_chunk < 1:
+            raise ValueError(f"logits_chunk={self.logits_chunk} must be at least 1")
         if self.share_prompts and not self.packing:
             raise ValueError("share_prompts=true needs packing=true: in a rectangle each row has its prompt before it")
         looks_local = self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
@@ -116,7 +116,7 @@ class LanguageModel(nn.Module):
         Only the first `width` columns are read; the mask is false beyond. What it returns is zero off the mask.
         """
         body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
-        chunk = self.settings.chunk
+        chunk = self.settings.logits_chunk
         with self.computing():
             if line is None:
                 hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state

@@ -90,7 +90,7 @@ def _nan(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _gap(run: Run) -> Iterator[tuple[str, str]]:
-    tolerance = run.config.get("callbacks.sampler.tolerance")
+    tolerance = run.config.get("callbacks.weight_sync.tolerance")
     series = run.metrics.get("sampler/logp_gap")
     if series is None or not isinstance(tolerance, int | float):
         return

@@ -16,7 +16,7 @@ SAID = {
     "suggests lower": "looks lower than that of {}, which is suggested, not shown",
     "open": "cannot be told apart from that of {}",
 }
-JUDGED_BY = ("task", "evaluation", "rollout.judging")  # settings that change what a score means
+JUDGED_BY = ("task", "evaluation", "rollout.evaluation")  # settings that change what a score means
 
 
 def summary(report: Report) -> list[str]:

@@ -32,14 +32,14 @@ AGENT = "TORCHELASTIC_"  # of torchrun
 class Service:
     """A server at a URL. Raises RuntimeError, in one sentence, where it cannot be reached or refuses."""
 
-    def __init__(self, url: str, patience: float, process: "subprocess.Popen[bytes] | None", log: Path | None) -> None:
-        self.url, self.patience, self.process, self.log = url.rstrip("/"), patience, process, log
+    def __init__(self, url: str, timeout: float, process: "subprocess.Popen[bytes] | None", log: Path | None) -> None:
+        self.url, self.timeout, self.process, self.log = url.rstrip("/"), timeout, process, log
 
     def call(self, route: str, body: Mapping[str, Any] | None = None, get: bool = False) -> Any:
         data = None if get else json.dumps(body or {}).encode()
         request = Request(f"{self.url}{route}", data, {"Content-Type": "application/json"})
         try:
-            with DIRECT.open(request, timeout=self.patience) as answer:
+            with DIRECT.open(request, timeout=self.timeout) as answer:
                 text = answer.read()
         except HTTPError as error:
             said = " ".join(error.read().decode(errors="replace").split())[:300]
@@ -52,7 +52,7 @@ class Service:
         if self.process and self.process.poll() is not None:
             return f"the server that was started has ended with code {self.process.returncode}; {self.last_words()}"
         reason = getattr(error, "reason", error)
-        return f"the server at {self.url} cannot be reached within {self.patience:g} seconds ({reason})"
+        return f"the server at {self.url} cannot be reached within {self.timeout:g} seconds ({reason})"
 
     def last_words(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log and self.log.exists() else []
@@ -60,7 +60,7 @@ class Service:
         return f"its log, {self.log}, says: {errors[-1][-300:]}" if errors else f"its log, {self.log}, is empty"
 
     def await_health(self) -> None:
-        end = time.monotonic() + self.patience
+        end = time.monotonic() + self.timeout
         while True:
             try:
                 DIRECT.open(f"{self.url}/health", timeout=5).close()
@@ -100,7 +100,7 @@ class Service:
         self.process = None
 
 
-def serve(arguments: Sequence[str], devices: str | None, patience: float, log: Path) -> Service:
+def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Path) -> Service:
     """A server of ours on this machine, which is still starting. Raises ValueError where vLLM is not installed."""
     if importlib.util.find_spec("vllm") is None:
         raise ValueError(
@@ -122,4 +122,4 @@ def serve(arguments: Sequence[str], devices: str | None, patience: float, log: P
             [sys.executable, "-c", FOLLOW, str(os.getpid()), *command, "--host", "127.0.0.1", "--port", str(port)],
             env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-    return Service(f"http://127.0.0.1:{port}", patience, process, log)
+    return Service(f"http://127.0.0.1:{port}", timeout, process, log)

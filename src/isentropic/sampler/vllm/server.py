@@ -42,7 +42,7 @@ class VllmServerSampler(Sampler):
     url: str | None  # of a server that runs; None starts one on this machine
     devices: str | int | None  # CUDA_VISIBLE_DEVICES of a server that is started; not the trainer's
     transfer: str  # nccl or file
-    patience: float  # seconds that the server may take to start, and to answer
+    timeout: float  # seconds that the server may take to start, and to answer
     log: str  # file that a server which is started writes to
     service: Service | None = field(init=False, default=None, repr=False)
     sender: Transfer | None = field(init=False, default=None, repr=False)  # on rank 0
@@ -54,8 +54,8 @@ class VllmServerSampler(Sampler):
         for name, known in (("dtype", DTYPES), ("logprobs", EVERY), ("transfer", ("nccl", "file"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"sampler.{name}={getattr(self, name)} is not one of {', '.join(known)}")
-        if not self.patience > 0:
-            raise ValueError(f"sampler.patience={self.patience} seconds is not above 0")
+        if not self.timeout > 0:
+            raise ValueError(f"sampler.timeout={self.timeout} seconds is not above 0")
         if self.url is not None and not self.url.startswith(("http://", "https://")):
             raise ValueError(f"sampler.url={self.url} is not the URL of a server, such as http://host:8000")
 
@@ -81,7 +81,7 @@ class VllmServerSampler(Sampler):
             check_cards(devices, self.tensor_parallel_size, cards)
         if rank() == 0:
             if self.url is None:
-                self.service = serve(server_arguments(self), devices, self.patience, Path(self.log))
+                self.service = serve(server_arguments(self), devices, self.timeout, Path(self.log))
                 url = [self.service.url]
             if self.transfer == "nccl":
                 self.sender = NcclTransfer()
@@ -89,7 +89,7 @@ class VllmServerSampler(Sampler):
                 self.sender = FileTransfer(mkdtemp(prefix="isentropic-weights-"), self.path)
         if dist.is_initialized():
             dist.broadcast_object_list(url)
-        self.service = self.service or Service(str(url[0]), self.patience, None, None)
+        self.service = self.service or Service(str(url[0]), self.timeout, None, None)
         self.service.await_health()
         self.service.check(self.path, self.max_model_len)
         self.tells_whole = TOLD in (self.ask([0], {"max_tokens": 2, SAYS: True})["kv_transfer_params"] or {})
