@@ -63,14 +63,6 @@ class SlurmLauncher(HandsOn):
         return Slurm
 
 
-class SlurmArrayLauncher(HandsOn):
-    @property
-    def launcher(self) -> type[Any]:
-        from isentropic.launching.slurm_array import SlurmArray
-
-        return SlurmArray
-
-
 class GridSweeper(BasicSweeper):
     """All combinations, as Hydra's own, which composes every job before the first and stops after a batch that failed.
 

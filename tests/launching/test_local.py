@@ -12,11 +12,11 @@ from hydra.utils import get_class
 from isentropic.config.build import BadInput
 from isentropic.config.compose import compose, loader_of
 from isentropic.config.entry import CONFIGS
-from isentropic.launching.devices import Needs
-from isentropic.launching.local import Local, fitting
+from isentropic.launching.devices import Resources
+from isentropic.launching.local import Local, check_fits
 from isentropic.runs.status import read
 
-ALONE = Needs(processes=1, nodes=1, gpu=True)
+ALONE = Resources(processes=1, nodes=1, gpu=True)
 
 
 def test_one_failed_job_stops_no_other_and_the_same_command_runs_what_is_missing(project: Path, sweep):
@@ -125,18 +125,18 @@ def test_settings_that_cannot_be_are_one_sentence(project: Path, sweep):
     ],
 )
 def test_a_job_takes_the_gpus_that_are_free_and_shares_them_only_when_asked_to(jobs, processes, busy, expected):
-    launcher, wanted = Local(jobs, None, False), Needs(processes, 1, True)
-    assert launcher.place(wanted, ["0", "1", "2", "3"], [[gpu] for gpu in busy]) == expected
+    launcher, wanted = Local(jobs, None, False), Resources(processes, 1, True)
+    assert launcher.choose_gpus(wanted, ["0", "1", "2", "3"], [[gpu] for gpu in busy]) == expected
 
 
 def test_without_gpus_one_job_runs_at_a_time():
     launcher = Local(None, None, False)
-    for wanted in (ALONE, Needs(2, 1, False)):
-        assert launcher.place(wanted, [], []) == [] and launcher.place(wanted, [], [[]]) is None
+    for wanted in (ALONE, Resources(2, 1, False)):
+        assert launcher.choose_gpus(wanted, [], []) == [] and launcher.choose_gpus(wanted, [], [[]]) is None
 
 
 def test_a_job_that_cannot_fit_is_refused():
     with pytest.raises(BadInput, match="num_nodes=2 is more than this machine"):
-        fitting(Needs(1, 2, True), ["0"])
+        check_fits(Resources(1, 2, True), ["0"])
     with pytest.raises(BadInput, match="devices=4 is more than the 2 GPUs"):
-        fitting(Needs(4, 1, True), ["0", "1"])
+        check_fits(Resources(4, 1, True), ["0", "1"])

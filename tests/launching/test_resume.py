@@ -4,7 +4,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from isentropic.launching.resume import FEW, covering, difference, move_aside, resolved, survey
+from isentropic.launching.resume import SAMPLE, describe_change, move_aside, pending_jobs, representative_jobs, resolved
 from isentropic.runs.status import Status, read, write
 
 
@@ -19,7 +19,7 @@ def left(job, compose, status: str = "done", result: float | None = 0.5, pid: in
 
 
 def endings(jobs, compose):
-    todo, others = survey(jobs, compose)
+    todo, others = pending_jobs(jobs, compose)
     return [job.name for job in todo], {outcome.job.name: outcome for outcome in others}
 
 
@@ -69,7 +69,7 @@ def test_a_folder_that_was_moved_holds_the_same_settings(job, compose, tmp_path:
     (tmp_path / "elsewhere" / "config.yaml").write_text(config + places)
     now = compose(["seed=1"])
     now.paths = {"output": "${hydra:runtime.output_dir}"}
-    assert difference(tmp_path / "elsewhere", now) == ""
+    assert describe_change(tmp_path / "elsewhere", now) == ""
 
 
 def test_of_many_jobs_some_are_compared_for_all_until_one_differs(job, compose):
@@ -79,13 +79,13 @@ def test_of_many_jobs_some_are_compared_for_all_until_one_differs(job, compose):
         composed.append(overrides)
         return compose(overrides)
 
-    jobs = [left(job(f"seed={i}"), compose) for i in range(FEW + 5)]
-    assert len(list(covering([*jobs, job("seed=1", "seed=2")]))) == FEW + 5
-    assert endings(jobs, counted)[0] == [] and len(composed) == FEW
+    jobs = [left(job(f"seed={i}"), compose) for i in range(SAMPLE + 5)]
+    assert len(list(representative_jobs([*jobs, job("seed=1", "seed=2")]))) == SAMPLE + 5
+    assert endings(jobs, counted)[0] == [] and len(composed) == SAMPLE
     (jobs[0].folder / "config.yaml").write_text("seed: 9")
     _, rest = endings(jobs, counted)
     assert [name for name, outcome in rest.items() if outcome.ending == "failed"] == [jobs[0].name]
-    assert len(composed) == FEW + FEW + FEW + 5
+    assert len(composed) == SAMPLE + SAMPLE + SAMPLE + 5
 
 
 def test_what_is_moved_aside_is_all_there(job, compose):

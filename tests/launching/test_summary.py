@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from isentropic.launching import Outcome
-from isentropic.launching.summary import ENDED, conclude, outcome_of, table
+from isentropic.launching.summary import OUTCOMES, conclude, outcome_of, table
 from isentropic.runs.status import Status, write
 
 
@@ -38,7 +38,7 @@ def test_a_long_table_lists_all_that_failed_and_counts_the_rest(job):
 
 @pytest.mark.parametrize("ending, code", [("failed", 1), ("unfinished", 0), ("done", 0)])
 def test_a_sweep_with_failures_ends_with_one(job, capsys, ending, code):
-    ENDED.append(Outcome(job("seed=1"), ending))
+    OUTCOMES.append(Outcome(job("seed=1"), ending))
     if code:
         with pytest.raises(SystemExit, match="1"):
             conclude()

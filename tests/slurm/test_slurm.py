@@ -76,9 +76,7 @@ def check_resumed(folder: Path, number: str, whole: Path) -> None:
     assert (folder / "samples.jsonl").read_text() == (whole / "samples.jsonl").read_text()
 
 
-def test_submitit_requeues_a_job_whose_time_is_up_and_no_failed_job_hides(
-    cluster, start, command, uninterrupted, tmp_path
-):
+def test_a_job_whose_time_is_up_is_requeued_and_no_failed_job_hides(cluster, start, command, uninterrupted, tmp_path):
     sweep = tmp_path / "sweep"
     line = [*SHORT, *TWO, f"policy.model.path={COUNTDOWN},nowhere", "hydra/launcher=slurm", *HERE]
     line += [f"hydra.sweep.dir={sweep}", "hydra.sweep.subdir=${hydra.job.num}"]
@@ -93,18 +91,18 @@ def test_submitit_requeues_a_job_whose_time_is_up_and_no_failed_job_hides(
     check_resumed(sweep / "0", number, uninterrupted)
     again = command("train", *line, "hydra.launcher.dry=true", "-m")
     assert again.returncode == 0 and "1 skipped, 1 unfinished" in again.stdout
-    assert "#SBATCH --array=0-0%1" in again.stdout and "#SBATCH --nodes=2" in again.stdout
+    assert "#SBATCH --array=0-0\n" in again.stdout and "#SBATCH --nodes=2" in again.stdout
 
 
 def test_a_batch_script_requeues_itself_and_the_same_command_finds_its_jobs_in_the_queue(
     cluster, command, uninterrupted, tmp_path
 ):
     sweep = tmp_path / "sweep"
-    line = [*SHORT, *TWO, "seed=0,1", "hydra/launcher=slurm_array", *HERE, f"hydra.sweep.dir={sweep}"]
-    first = command("train", *line, "-m")
+    line = [*SHORT, *TWO, "seed=0,1", "hydra/launcher=slurm", *HERE, f"hydra.sweep.dir={sweep}"]
+    first = command("train", *line, "hydra.launcher.wait=false", "-m")
     assert first.returncode == 0 and "2 unfinished" in first.stdout and "in the queue as" in first.stdout
     number = warn(sweep, "seed=0", signal.SIGUSR1)
-    later = command("train", *line, "hydra.launcher.wait=true", "-m")
+    later = command("train", *line, "-m")
     assert later.returncode == 0, later.stdout + later.stderr
     assert "are in the queue from an earlier call" in later.stdout and "submitted" not in later.stdout
     check_resumed(sweep / "seed=0", number, uninterrupted)
@@ -112,9 +110,8 @@ def test_a_batch_script_requeues_itself_and_the_same_command_finds_its_jobs_in_t
     assert len([*(sweep / ".slurm").glob("*.sh")]) == 1
 
 
-@pytest.mark.parametrize("launcher", ["slurm", "slurm_array"])
-def test_what_slurm_refuses_is_one_sentence(cluster, command, tmp_path, launcher):
-    line = [*SHORT, "seed=0,1", f"hydra/launcher={launcher}", "hydra.launcher.partition=nosuch"]
+def test_what_slurm_refuses_is_one_sentence(cluster, command, tmp_path):
+    line = [*SHORT, "seed=0,1", "hydra/launcher=slurm", "hydra.launcher.partition=nosuch"]
     result = command("train", *line, f"hydra.sweep.dir={tmp_path}", "-m")
     assert result.returncode == 1
     assert "error: sbatch refused" in result.stderr and "invalid partition" in result.stderr.lower()
@@ -124,11 +121,11 @@ def test_a_job_that_slurm_will_not_start_is_told_with_the_reason_and_ctrl_c_leav
     line = [
         *SHORT,
         "seed=0,1",
-        "hydra/launcher=slurm_array",
+        "hydra/launcher=slurm",
         "hydra.launcher.time=100000",
         f"hydra.sweep.dir={tmp_path}",
     ]
-    process = start("train", *line, "hydra.launcher.wait=true", "-m")
+    process = start("train", *line, "-m")
     said = next((one for one in process.stdout if "SLURM does not start seed=0" in one), "")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

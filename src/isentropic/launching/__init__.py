@@ -16,7 +16,7 @@ Ending = Literal["done", "failed", "skipped", "unfinished"]
 class Job:
     """One run of a sweep, in a clean process of its own."""
 
-    name: str  # what tells it from the others; its folder within the sweep's
+    name: str  # the overrides that vary; its folder within the sweep's
     folder: Path
     overrides: tuple[str, ...]
     command: tuple[str, ...]
@@ -35,12 +35,12 @@ class Outcome:
 class Launcher(ABC):
     """A frozen dataclass of settings, chosen by hydra/launcher=...; `hydra_plugins` has a class of each for Hydra."""
 
-    again: bool  # what is done already too, its folder moved aside
+    again: bool  # run finished jobs once more, their folders moved aside
 
-    def known(self, jobs: Sequence[Job]) -> frozenset[Job]:
-        """Those of which it knows better than their status.json whether they still run, and so takes in `run`."""
+    def queued(self, jobs: Sequence[Job]) -> frozenset[Job]:
+        """Those whose scheduler, and not their status.json, says whether they still run; `run` takes them too."""
         return frozenset()
 
     @abstractmethod
     def run(self, jobs: Sequence[Job], compose: Compose) -> Iterator[Outcome]:
-        """Runs these jobs, and tells of each end as it comes. Raises BadInput for settings that do not fit."""
+        """Runs these jobs, and yields each outcome as it comes. Raises BadInput for settings that do not fit."""

@@ -15,13 +15,13 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
-class Needs:
+class Resources:
     processes: int | None  # on one node; None is one for each GPU there is
     nodes: int
     gpu: bool
 
 
-def needs(cfg: DictConfig) -> Needs:
+def resources_of(cfg: DictConfig) -> Resources:
     """What a job's trainer asks for. Raises BadInput for devices by name, which a sweep hands out itself."""
     accelerator = str(OmegaConf.select(cfg, "trainer.accelerator", default="cpu"))
     nodes = int(OmegaConf.select(cfg, "trainer.num_nodes", default=1))
@@ -29,10 +29,10 @@ def needs(cfg: DictConfig) -> Needs:
     if OmegaConf.is_list(devices) or "," in str(devices):
         raise BadInput(f"trainer.devices={devices} names devices, which a sweep hands out; give their number")
     whole = str(devices) in ("auto", "-1")
-    return Needs(None if whole else int(devices), nodes, accelerator in ("gpu", "cuda", "auto"))
+    return Resources(None if whole else int(devices), nodes, accelerator in ("gpu", "cuda", "auto"))
 
 
-def visible(environment: Mapping[str, str]) -> list[str]:
+def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     """Names of this machine's GPUs as CUDA_VISIBLE_DEVICES takes them: numbers, UUIDs, or MIG instances."""
     if VISIBLE in environment:
         names = [name.strip() for name in environment[VISIBLE].split(",")]
@@ -41,10 +41,10 @@ def visible(environment: Mapping[str, str]) -> list[str]:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return []
-    return listed_in(listed.stdout)
+    return parse_nvidia_smi(listed.stdout)
 
 
-def listed_in(text: str) -> list[str]:
+def parse_nvidia_smi(text: str) -> list[str]:
     """From what nvidia-smi -L prints. Of a GPU that is divided, its instances: CUDA would see the first alone."""
     names: list[str] = []
     whole = ""

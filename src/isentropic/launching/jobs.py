@@ -21,10 +21,10 @@ def plan(config: DictConfig, loader: ConfigLoader, overrides: Sequence[Sequence[
     """The jobs of a sweep's config. Raises BadInput where two of them would share a folder."""
     sweep = Path(config.hydra.sweep.dir).absolute()
     written = str(cast(dict[str, Any], OmegaConf.to_container(config.hydra.sweep))["subdir"])
-    make, jobs = maker(config, sweep), dict[str, Job]()
+    make, jobs = job_factory(config, sweep), dict[str, Job]()
     for number, own in enumerate(map(list, overrides), first):
         name = folder_name(written, own, number)
-        if "${" in name:  # it speaks of settings
+        if "${" in name:  # it refers to settings
             cfg = compose(config, loader, own)
             with read_write(cfg), open_dict(cfg):
                 cfg.hydra.job.num = cfg.hydra.job.id = number
@@ -39,7 +39,7 @@ def plan(config: DictConfig, loader: ConfigLoader, overrides: Sequence[Sequence[
 
 
 def folder_name(written: str, own: list[str], number: int) -> str:
-    """As far as it can be told without composing the job, which takes a fifth of a second."""
+    """As far as it is known without composing the job, which takes a fifth of a second."""
     text = written.replace("${hydra.job.num}", str(number))
     return text.replace("${job_name:${hydra.overrides.task}}", job_name(own, FIXED))
 
@@ -49,36 +49,36 @@ def compose(config: DictConfig, loader: ConfigLoader, own: Sequence[str]) -> Dic
     return loader.load_sweep_config(config, list(own))
 
 
-def maker(config: DictConfig, sweep: Path) -> Callable[[str, list[str], int], Job]:
-    """From a job's name, overrides and number to the job; what all share is worked out once."""
+def job_factory(config: DictConfig, sweep: Path) -> Callable[[str, list[str], int], Job]:
+    """From a job's name, overrides and number to the job; what all share is computed once."""
     hydra = config.hydra
     extra = next((s.path for s in hydra.runtime.config_sources if s.provider == "command-line"), None)
-    start = [sys.executable, *program(), "-cn", str(hydra.job.config_name), *(["-cd", str(extra)] if extra else [])]
+    start = [sys.executable, *entry_point(), "-cn", str(hydra.job.config_name), *(["-cd", str(extra)] if extra else [])]
     given = cast(list[str], OmegaConf.to_container(hydra.overrides.hydra))  # as written, not what ${...} comes to here
     shared = [line for line in given if not NOT_OF_A_JOB.match(line)]
     shared += [f"hydra.sweep.dir={quote(str(sweep))}", "hydra.mode=RUN"]
     if not any(line.startswith("hydra/job_logging") for line in shared):
         shared.append("hydra/job_logging=stdout")  # its file would be the one that the output goes to
     log, resumes = f"{hydra.job.name}.log", "ckpt_path" in config and not OmegaConf.is_missing(config, "ckpt_path")
-    begins = config.ckpt_path if resumes else None
+    initial_ckpt = config.ckpt_path if resumes else None
 
     def make(name: str, own: list[str], number: int) -> Job:
         folder = sweep / name
-        overrides = _resumed(own, folder, begins) if resumes else own
+        overrides = _with_checkpoint(own, folder, initial_ckpt) if resumes else own
         places = [f"hydra.run.dir={quote(str(folder))}", f"hydra.sweep.subdir={quote(name)}", f"hydra.job.num={number}"]
         return Job(name, folder, tuple(own), (*start, *overrides, *shared, *places), folder / log)
 
     return make
 
 
-def _resumed(own: list[str], folder: Path, begins: str | None) -> list[str]:
-    """Goes on from the job's own checkpoint, where it has one, and else from what was asked for."""
+def _with_checkpoint(own: list[str], folder: Path, initial_ckpt: str | None) -> list[str]:
+    """Resumes from the job's own checkpoint if it has one, else from what was asked for."""
     others = [line for line in own if line.partition("=")[0] != "ckpt_path"]
-    given = begins is not None or len(others) < len(own)
+    given = initial_ckpt is not None or len(others) < len(own)
     return own if given and not (folder / "checkpoints" / "last.ckpt").exists() else [*others, "ckpt_path=last"]
 
 
-def program() -> list[str]:
+def entry_point() -> list[str]:
     """What this process runs, for a new one to run."""
     main: Any = sys.modules["__main__"]
     return ["-m", main.__spec__.name] if main.__spec__ else [os.path.abspath(sys.argv[0])]

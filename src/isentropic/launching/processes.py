@@ -20,12 +20,12 @@ class Running:
     job: Job
     gpus: list[str]
     process: subprocess.Popen[bytes]
-    echoed: int | None  # bytes of its output that this terminal shows already; None shows none
+    shown_bytes: int | None  # of its log that this terminal has printed; None prints none
 
-    def ended(self, stopping: bool) -> Outcome | None:
+    def outcome(self, stopping: bool) -> Outcome | None:
         """None while it runs. What it may have left running ends with it."""
-        if self.echoed is not None:
-            self.echoed = echo(self.job.log, self.echoed)
+        if self.shown_bytes is not None:
+            self.shown_bytes = echo(self.job.log, self.shown_bytes)
         code = self.process.poll()
         if code is None:
             return None
@@ -64,35 +64,35 @@ def kill(group: int) -> None:
 
 
 @dataclass
-class Stop:
-    """How often, and by what, this process was asked to stop."""
+class StopRequest:
+    """How often, and by which signal, this process was asked to stop."""
 
     running: list[Running] = field(default_factory=list[Running])
     times: int = 0
     number: int = 0
 
-    def ask(self, number: int, frame: Any) -> None:
+    def on_signal(self, number: int, frame: Any) -> None:
         """Jobs save a checkpoint at the first, leave at once at the second, and are killed at the third."""
         self.times += 1
         self.number = self.number or number
-        said = ("Stopping after each job's checkpoint; again stops at once.", "Stopping at once.", "Killing.")
-        print(said[min(self.times, 3) - 1], file=sys.stderr, flush=True)
+        messages = ("Stopping after each job's checkpoint; again stops at once.", "Stopping at once.", "Killing.")
+        print(messages[min(self.times, 3) - 1], file=sys.stderr, flush=True)
         for one in self.running:
-            self.tell(one)
+            self.interrupt(one)
 
-    def tell(self, one: Running) -> None:
+    def interrupt(self, one: Running) -> None:
         if one.process.poll() is None:
             # CTRL-C's signal, as Python raises an exception for it wherever a job stands
             one.process.send_signal(signal.SIGINT) if self.times < 3 else kill(one.process.pid)
 
 
 @contextmanager
-def stoppable() -> Generator[Stop]:
+def forward_signals() -> Generator[StopRequest]:
     """CTRL-C and SIGTERM go to the jobs, and whatever ends this process in another way ends them too."""
-    stop = Stop()
+    stop = StopRequest()
     handlers: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.signal(number, stop.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.signal(number, stop.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:

@@ -1,4 +1,4 @@
-"""What a sweep finds of its jobs: done before, still running somewhere, of other settings, or to be run."""
+"""Which jobs of a sweep are to be run: not what is done, still runs somewhere, or was run with other settings."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -14,21 +14,23 @@ from isentropic.config.build import leaves
 from isentropic.launching import Compose, Job, Outcome
 from isentropic.runs.status import Status, alive, read
 
-FEW = 40  # jobs whose whole config is composed and compared; a fifth of a second each
-# Settings that change nothing of what a run finds out.
-ASIDE = ("paths", "ckpt_path", "print_config", "tags", "logger", "callbacks.progress")
+SAMPLE = 40  # jobs whose whole config is composed and compared, a fifth of a second each
+# Settings that change no result.
+IGNORED = ("paths", "ckpt_path", "print_config", "tags", "logger", "callbacks.progress")
 
 
-def survey(jobs: Sequence[Job], compose: Compose, known: Collection[Job] = ()) -> tuple[list[Job], list[Outcome]]:
-    """Those to run, in order, and how it stands with the others. Of the `known` a launcher tells whether they run."""
+def pending_jobs(
+    jobs: Sequence[Job], compose: Compose, queued: Collection[Job] = ()
+) -> tuple[list[Job], list[Outcome]]:
+    """Those to run, in order, and how it stands with the others. Whether the `queued` run is the launcher's to say."""
     found = {job.folder: read(job.folder) for job in jobs}
     there = [job for job in jobs if (job.folder / "config.yaml").exists()]
-    differing = differ(there, compose)
+    differing = changed_jobs(there, compose)
     todo: list[Job] = []
     others: list[Outcome] = []
     for job in jobs:
         status = found[job.folder]
-        if status and job not in known and alive(job.folder, status):
+        if status and job not in queued and alive(job.folder, status):
             others.append(Outcome(job, "unfinished", f"it runs already, as process {status.pid} on {status.host}"))
         elif job.folder in differing:
             others.append(Outcome(job, "failed", differing[job.folder]))
@@ -39,33 +41,33 @@ def survey(jobs: Sequence[Job], compose: Compose, known: Collection[Job] = ()) -
     return todo, others
 
 
-def differ(jobs: Sequence[Job], compose: Compose) -> dict[Path, str]:
-    """By folder, what was run there with other settings than now. Of many, some stand for all, until one differs."""
-    some = jobs if len(jobs) <= FEW else list(covering(jobs))[:FEW]
-    told = dict(differences(some, compose))
-    if told and len(some) < len(jobs):
+def changed_jobs(jobs: Sequence[Job], compose: Compose) -> dict[Path, str]:
+    """By folder, how its settings differ from now. Of many jobs a sample is compared, and all if one differs."""
+    some = jobs if len(jobs) <= SAMPLE else list(representative_jobs(jobs))[:SAMPLE]
+    changed = dict(changes(some, compose))
+    if changed and len(some) < len(jobs):
         print(f"comparing the settings of {len(jobs)} jobs with those they were run with", flush=True)
-        told = dict(differences(jobs, compose))
-    return told
+        changed = dict(changes(jobs, compose))
+    return changed
 
 
-def covering(jobs: Iterable[Job]) -> Iterator[Job]:
-    """Jobs that hold each override that any job has."""
-    seen: set[str] = set()
+def representative_jobs(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Jobs that together have every override."""
+    covered: set[str] = set()
     for job in jobs:
-        if not seen.issuperset(job.overrides):
-            seen.update(job.overrides)
+        if not covered.issuperset(job.overrides):
+            covered.update(job.overrides)
             yield job
 
 
-def differences(jobs: Iterable[Job], compose: Compose) -> Iterator[tuple[Path, str]]:
+def changes(jobs: Iterable[Job], compose: Compose) -> Iterator[tuple[Path, str]]:
     for job in jobs:
-        text = difference(job.folder, compose(job.overrides))
+        text = describe_change(job.folder, compose(job.overrides))
         if text:
             yield job.folder, text
 
 
-def difference(folder: Path, now: DictConfig) -> str:
+def describe_change(folder: Path, now: DictConfig) -> str:
     """One sentence, or nothing where the settings are those that the folder's run had."""
     with read_write(now), open_dict(now):
         now.hydra.runtime.output_dir = str(folder)
@@ -75,13 +77,13 @@ def difference(folder: Path, now: DictConfig) -> str:
         before = None
     if not before:
         return ""  # cut off as it was written, so that nothing was run yet
-    ours, theirs = plain(resolved(now)), plain(before)
-    keys = [key for key in {**ours, **theirs} if ours.get(key, "absent") != theirs.get(key, "absent")]
-    if not keys:
+    ours, theirs = comparable(resolved(now)), comparable(before)
+    different = [key for key in {**ours, **theirs} if ours.get(key, "absent") != theirs.get(key, "absent")]
+    if not different:
         return ""
-    told = [f"{key} was {theirs.get(key, 'absent')} and is now {ours.get(key, 'absent')}" for key in keys[:3]]
-    more = f" (and {len(keys) - 3} more)" if len(keys) > 3 else ""
-    return f"{', '.join(told)}{more}; move {folder} away, or choose another hydra.sweep.dir"
+    changed = [f"{key} was {theirs.get(key, 'absent')} and is now {ours.get(key, 'absent')}" for key in different[:3]]
+    more = f" (and {len(different) - 3} more)" if len(different) > 3 else ""
+    return f"{', '.join(changed)}{more}; move {folder} away, or choose another hydra.sweep.dir"
 
 
 def resolved(cfg: DictConfig) -> Any:
@@ -97,13 +99,13 @@ def load(text: str) -> Any:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def plain(config: Any) -> dict[str, Any]:
-    """Dotted keys and values of what matters, without the places on this machine."""
+def comparable(config: Any) -> dict[str, Any]:
+    """Dotted keys and values that may change a result, paths of this machine left out."""
     flat = dict(leaves(config))
     places = [(str(flat.get(f"paths.{name}")), f"<{name}>") for name in ("output", "root")]
     kept: dict[str, Any] = {}
     for key, value in flat.items():
-        if not any(key == one or key.startswith(f"{one}.") for one in ASIDE):
+        if not any(key == one or key.startswith(f"{one}.") for one in IGNORED):
             text = value if isinstance(value, str) else None
             for place, word in places if text else ():
                 text = (text or "").replace(place, word)
@@ -112,8 +114,8 @@ def plain(config: Any) -> dict[str, Any]:
 
 
 def move_aside(jobs: Sequence[Job], sweep: Path) -> list[Job]:
-    """Those of an earlier sweep, into a folder beside it; what still runs stays. Nothing is deleted."""
-    there = [job for job in jobs if job.folder.exists() and not _runs(job.folder)]
+    """Those of an earlier sweep, into a folder beside it; those that still run stay. Nothing is deleted."""
+    there = [job for job in jobs if job.folder.exists() and not is_running(job.folder)]
     if there:
         kept = next(p for p in (sweep.with_name(f"{sweep.name}.{i}") for i in count(1)) if not p.exists())
         kept.mkdir(parents=True)
@@ -124,6 +126,6 @@ def move_aside(jobs: Sequence[Job], sweep: Path) -> list[Job]:
     return there
 
 
-def _runs(folder: Path) -> bool:
+def is_running(folder: Path) -> bool:
     status: Status | None = read(folder)
     return status is not None and alive(folder, status)

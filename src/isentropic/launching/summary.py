@@ -1,24 +1,25 @@
-"""What a sweep has come to: one line per job that needs a look, and an exit code."""
+"""The table at a sweep's end: one line per job that needs a look; and the exit code."""
 
 import signal
 import sys
 from collections import Counter
 
 from isentropic.launching import Ending, Job, Outcome
+from isentropic.launching.progress import clock
 from isentropic.runs.status import read
 
-ENDED: list[Outcome] = []  # of this process's sweep, over all its batches
-SHOWN = 20  # jobs listed for each ending that is fine
+OUTCOMES: list[Outcome] = []  # of this process's sweep, over all its batches
+MAX_LISTED = 20  # jobs listed for each ending that is fine
 
 
 def conclude() -> None:
     """Prints the table of the sweep that has ended, if there was one. Raises SystemExit(1) if a job failed."""
-    if not ENDED:
+    if not OUTCOMES:
         return
-    job = ENDED[0].job
-    print(f"{table(ENDED)}\nsweep folder: {str(job.folder).removesuffix(job.name).rstrip('/')}", flush=True)
-    failed = any(outcome.ending == "failed" for outcome in ENDED)
-    ENDED.clear()
+    job = OUTCOMES[0].job
+    print(f"{table(OUTCOMES)}\nsweep folder: {str(job.folder).removesuffix(job.name).rstrip('/')}", flush=True)
+    failed = any(outcome.ending == "failed" for outcome in OUTCOMES)
+    OUTCOMES.clear()
     if failed and sys.exception() is None:
         raise SystemExit(1)
 
@@ -29,7 +30,7 @@ def table(outcomes: list[Outcome]) -> str:
     lines = ["", ", ".join(f"{count[ending]} {ending}" for ending in endings if count[ending])]
     for ending in endings:
         rows = [outcome for outcome in outcomes if outcome.ending == ending]
-        shown = rows if ending in ("failed", "unfinished") else rows[:SHOWN]
+        shown = rows if ending in ("failed", "unfinished") else rows[:MAX_LISTED]
         lines += [line for outcome in shown for line in _lines(outcome)]
         lines += [f"  {ending:<10} {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
     return "\n".join(lines)
@@ -42,10 +43,10 @@ def _lines(outcome: Outcome) -> list[str]:
     if outcome.result is not None:
         facts.append(f"{outcome.result:.4g}")
     first = f"  {outcome.ending:<10} {'  '.join(facts)}"
-    told = [f"  {'':<10} {outcome.reason}"] if outcome.reason and outcome.ending in ("failed", "unfinished") else []
+    further = [f"  {'':<10} {outcome.reason}"] if outcome.reason and outcome.ending in ("failed", "unfinished") else []
     if outcome.ending == "failed" and outcome.job.log.exists():
-        told.append(f"  {'':<10} log: {outcome.job.log}")
-    return [first, *told]
+        further.append(f"  {'':<10} log: {outcome.job.log}")
+    return [first, *further]
 
 
 def outcome_of(job: Job, code: int, pid: int | None = None) -> Outcome:
@@ -60,10 +61,10 @@ def outcome_of(job: Job, code: int, pid: int | None = None) -> Outcome:
         return Outcome(job, "unfinished", f"{status.error}; the same command goes on with it", seconds)
     if status and status.status == "failed" and status.error:
         return Outcome(job, "failed", status.error, seconds)
-    return Outcome(job, "failed", died(code) or last_line(job) or f"exit code {code}", seconds)
+    return Outcome(job, "failed", killed_by(code) or last_line(job) or f"exit code {code}", seconds)
 
 
-def died(code: int) -> str:
+def killed_by(code: int) -> str:
     """A process that a signal ended has no last words; Python counts these down, shells up from 128."""
     number = -code if code < 0 else code - 128
     if number not in {*signal.Signals}:
@@ -80,9 +81,3 @@ def last_line(job: Job) -> str:
         file.seek(max(0, job.log.stat().st_size - 4096))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].removeprefix("error: ") if lines else ""
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

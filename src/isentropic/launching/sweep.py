@@ -1,4 +1,4 @@
-"""A batch of a sweep, from Hydra's overrides to how each job ended: plan, look what is there, run the rest."""
+"""A batch of a sweep, from Hydra's overrides to how each job ended: plan, find what is done, run the rest."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -10,33 +10,33 @@ from omegaconf import DictConfig
 
 from isentropic.launching import Launcher, Outcome
 from isentropic.launching.jobs import compose, plan
-from isentropic.launching.resume import move_aside, survey
-from isentropic.launching.summary import ENDED
+from isentropic.launching.resume import move_aside, pending_jobs
+from isentropic.launching.summary import OUTCOMES
 
 
 def sweep(
     launcher: Launcher, config: DictConfig, loader: ConfigLoader, overrides: Sequence[Sequence[str]], first: int
 ) -> list[JobReturn]:
-    """What Hydra asks of a launcher; a sweeper finds avg@k in it. Raises BadInput."""
+    """Hydra's launch(); a sweeper reads avg@k from what it returns. Raises BadInput."""
     jobs = plan(config, loader, overrides, first)
     folder = Path(config.hydra.sweep.dir).absolute()
     if launcher.again:
         move_aside(jobs, folder)
     make = partial(compose, config, loader)
-    todo, outcomes = survey(jobs, make, launcher.known(jobs))
+    todo, outcomes = pending_jobs(jobs, make, launcher.queued(jobs))
     left = f", {len(jobs) - len(todo)} left as they are" if len(todo) < len(jobs) else ""
     print(f"{len(jobs)} jobs in {folder}{left}; each one's output is in its {jobs[0].log.name}", flush=True)
     try:
         for outcome in launcher.run(todo, make):
             outcomes.append(outcome)
     finally:
-        told = {outcome.job.folder: outcome for outcome in outcomes}
-        ended = [told.get(job.folder, Outcome(job, "unfinished", "not started")) for job in jobs]
-        ENDED.extend(ended)
-    return [returned(outcome) for outcome in ended]
+        by_folder = {outcome.job.folder: outcome for outcome in outcomes}
+        ended = [by_folder.get(job.folder, Outcome(job, "unfinished", "not started")) for job in jobs]
+        OUTCOMES.extend(ended)
+    return [job_return(outcome) for outcome in ended]
 
 
-def returned(outcome: Outcome) -> JobReturn:
+def job_return(outcome: Outcome) -> JobReturn:
     result = JobReturn(overrides=outcome.job.overrides, working_dir=str(outcome.job.folder))
     good = outcome.ending in ("done", "skipped")
     result.status = JobStatus.COMPLETED if good else JobStatus.FAILED
