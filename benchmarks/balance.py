@@ -8,7 +8,7 @@ answers to one, and 8,192 at most. Nothing is timed.
 
 import torch
 
-from isentropic.policy.batching.micro_batches import shared
+from isentropic.policy.batching.micro_batches import longest_first
 
 DRAWS = 50
 SHAPES = [(2, 32, 8), (4, 16, 8), (8, 8, 8), (8, 64, 16), (64, 8, 16)]  # ranks, groups of each, answers of a group
@@ -30,7 +30,7 @@ def main() -> None:
             answer = torch.randn(ranks * groups, answers, generator=random)
             tokens = (7 + 0.5 * problem + 0.5 * answer).exp().clamp(max=8192).long().sum(1)
             before.append(excess(tokens.view(ranks, groups).sum(1).double()))
-            parts = shared(tokens.tolist(), groups, ranks)
+            parts = longest_first(tokens.tolist(), groups, ranks)
             after.append(excess(torch.stack([tokens[part].sum() for part in parts]).double()))
         means = [sum(values) / DRAWS for values in (before, after)]
         print(f"| {ranks} | {groups} | {answers} | {means[0]:.1%} | {means[1]:.2%} | {max(after):.2%} |")

@@ -63,11 +63,11 @@ def updating(
         Constant(0.0, 0.0), Grpo(divide_by_std=True), {}, TokenRatio(), Fixed(0.2, 0.2, 10.0), {}, TokenMean(), "step"
     )
     update = Update(model, algorithm, 1.0, sharded, True, torch.Tensor.backward)
-    micros = micro_batches(mask, rows, None, True, model.prompts(batch))
+    micros = micro_batches(mask, rows, None, True, model.shared_prompts(batch))
 
     def run() -> float:
         began = time.perf_counter()
-        with model.gathering(once=not sharded):
+        with model.keep_gathered(enabled=not sharded):
             update(scored(batch, nothing, unknown), torch.randn_like(unknown), nothing, Drive(), micros)
         if device.type == "cuda":
             torch.cuda.synchronize()

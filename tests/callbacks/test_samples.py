@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from isentropic.callbacks.samples import Samples, number, numbers, one_or_all, texts
-from isentropic.policy.batching.micro_batches import join
+from isentropic.policy.batching.micro_batches import concat
 from isentropic.policy.log_row import Seen
 
 
@@ -74,9 +74,9 @@ def test_texts_of_tokens_add_up_to_the_text(tokens, expected):
 def twice(module):
     """As if the last step had learnt from one more group."""
     scored, credit, now, advantages, drive, touched = module.seen
-    more = join([scored, replace(scored, group=scored.group + 5)])
+    more = concat([scored, replace(scored, group=scored.group + 5)])
     touched = {name: tokens.repeat(2, 1) for name, tokens in touched.items()}
-    module.seen = Seen(more, join([credit, credit]), join([now, now]), advantages.repeat(2, 1), drive, touched)
+    module.seen = Seen(more, concat([credit, credit]), concat([now, now]), advantages.repeat(2, 1), drive, touched)
 
 
 @pytest.mark.parametrize("groups, written", [(1, {8}), (2, {3, 8}), (9, {3, 8})])

@@ -19,7 +19,7 @@ TOKENS = torch.randint(2, 24, (1, 12), generator=torch.Generator().manual_seed(0
 def checkpoint(tiny_model, tiny_model_untied, tmp_path_factory):
     """A run's folder whose policy is not its start, and that policy."""
     from isentropic.policy.model.language_model import LanguageModel, ModelSettings
-    from isentropic.policy.model.lora import LowRank
+    from isentropic.policy.model.lora import LoraSettings
 
     made = {}
 
@@ -27,7 +27,7 @@ def checkpoint(tiny_model, tiny_model_untied, tmp_path_factory):
         if (tied, adapted) in made:
             return made[tied, adapted]
         path = tiny_model if tied else tiny_model_untied
-        adapter = LowRank(3, 12.0, ["v_proj", "o_proj", "up_proj"], "float32", 0) if adapted else None
+        adapter = LoraSettings(3, 12.0, ["v_proj", "o_proj", "up_proj"], "float32", 0) if adapted else None
         module = torch.nn.Module()
         module.policy = LanguageModel(ModelSettings(path, "float32", 16, False, "none", False), None, adapter)
         generator = torch.Generator().manual_seed(1)

@@ -210,7 +210,7 @@ class WidestLogits(TorchDispatchMode):
 
 def test_logits_exist_for_one_chunk_at_most_in_a_whole_training_step(policy, fit, rollout):
     module = policy()
-    assert rollout.mask.sum() > 3 * module.model.chunk
+    assert rollout.mask.sum() > 3 * module.model.logits_chunk
     train = module.training_step
     widest = WidestLogits()
 
@@ -220,7 +220,7 @@ def test_logits_exist_for_one_chunk_at_most_in_a_whole_training_step(policy, fit
 
     module.training_step = watched
     fit(module, [rollout])
-    assert 0 < widest.rows <= module.model.chunk
+    assert 0 < widest.rows <= module.model.logits_chunk
 
 
 @pytest.mark.parametrize("paid", [False, True])

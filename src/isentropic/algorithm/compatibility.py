@@ -53,12 +53,13 @@ def check_sampler(algorithm: Algorithm, tells: bool, ahead: bool, apart: bool) -
         )
     if ahead and not apart:
         raise ValueError(
-            "rollout.one_step_off_policy=true draws while the policy learns, which this sampler cannot do; take sampler=vllm_server"
+            "rollout.one_step_off_policy=true draws while the policy learns, which this sampler cannot do; take "
+            "sampler=vllm_server"
         )
     if ahead and not corrections:
         raise ValueError(
-            "rollout.one_step_off_policy=true learns from a policy that is one update old, and no part corrects for it; take "
-            "algorithm/credit=[truncated_importance], or rollout.one_step_off_policy=false"
+            "rollout.one_step_off_policy=true learns from a policy that is one update old, and no part corrects for "
+            "it; take algorithm/credit=[truncated_importance], or rollout.one_step_off_policy=false"
         )
 
 

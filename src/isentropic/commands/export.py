@@ -25,7 +25,7 @@ from isentropic.config.build import does_not_exist
 from isentropic.policy.checkpoint.checks import fingerprint, read, shape
 from isentropic.policy.checkpoint.sharded import weights_of
 from isentropic.policy.model.loading import whole
-from isentropic.policy.model.lora import NAME, LowRank, is_adapter
+from isentropic.policy.model.lora import NAME, LoraSettings, is_adapter
 
 USAGE = "usage: python -m isentropic export ckpt=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
 DEFAULTS = {"ckpt": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}
@@ -119,8 +119,8 @@ def check_model(model: str, ours: dict[str, Any]) -> None:
         )
 
 
-def low_rank(saved: dict[str, Any]) -> LowRank:
-    return LowRank(saved["rank"], saved["alpha"], saved["targets"], saved["base_dtype"], seed=0)
+def low_rank(saved: dict[str, Any]) -> LoraSettings:
+    return LoraSettings(saved["rank"], saved["alpha"], saved["targets"], saved["base_dtype"], seed=0)
 
 
 def save_model(folder: Path, state: dict[str, Tensor], model: str, dtype: torch.dtype) -> None:
@@ -129,19 +129,19 @@ def save_model(folder: Path, state: dict[str, Tensor], model: str, dtype: torch.
     lm.save_pretrained(folder)
 
 
-def beside_base(adapter: LowRank, state: dict[str, Tensor], model: str) -> dict[str, Tensor]:
+def beside_base(adapter: LoraSettings, state: dict[str, Tensor], model: str) -> dict[str, Tensor]:
     lm = injected(adapter, model)
     lm.load_state_dict(state, strict=False)
     return dict(adapter.merged(lm.state_dict()))
 
 
-def injected(adapter: LowRank, model: str) -> PreTrainedModel:
+def injected(adapter: LoraSettings, model: str) -> PreTrainedModel:
     lm = whole(model, AutoConfig.from_pretrained(model), DTYPES[adapter.base_dtype])
     adapter.inject(lm, model)
     return lm
 
 
-def save_adapter(folder: Path, adapter: LowRank, state: dict[str, Tensor], model: str) -> None:
+def save_adapter(folder: Path, adapter: LoraSettings, state: dict[str, Tensor], model: str) -> None:
     """As peft names things; adapters stay in fp32."""
     folder.mkdir(parents=True)
     config = adapter.config(model)

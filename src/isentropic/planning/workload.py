@@ -7,8 +7,8 @@ from typing import Any
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.distributed import alone
 from isentropic.planning.lengths import Lengths
-from isentropic.policy.batching.micro_batches import cut, level
-from isentropic.policy.batching.packing import Prompts, runs
+from isentropic.policy.batching.micro_batches import split_evenly, split_padded
+from isentropic.policy.batching.packing import Prompts, split_by_prompt
 
 FP32 = 4
 BYTES = {"float32": FP32, "bfloat16": 2}
@@ -99,13 +99,13 @@ class Workload:
         widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.longest)]
         with alone():
             if not self.packed:
-                parts = cut(widths, self.micro_batch, self.max_tokens_per_micro_batch)
+                parts = split_padded(widths, self.micro_batch, self.max_tokens_per_micro_batch)
             else:
                 limits = (
                     (self.micro_batch, self.max_tokens_per_micro_batch) if learns else (None, self.max_tokens_no_grad)
                 )
                 groups = Prompts([row // self.group for row in range(rows)], [self.lengths.prompt] * rows)
-                parts = runs(widths, groups, *limits) if self.shared else level(widths, *limits)
+                parts = split_by_prompt(widths, groups, *limits) if self.shared else split_evenly(widths, *limits)
         return [sorted((widths[i] for i in part), reverse=True) for part in parts]
 
     def spared(self, part: list[int]) -> float:

@@ -47,5 +47,5 @@ class Record:
         return {"entropy": self.entropy, "predicted": self.predicted}
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Starts blank where a checkpoint says nothing."""
+        """Starts afresh where a checkpoint says nothing."""
         self.entropy, self.predicted = state.get("entropy", nan), state.get("predicted", nan)

@@ -17,11 +17,11 @@ from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.batch import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 from isentropic.policy.batching.balance import balanced
-from isentropic.policy.batching.micro_batches import MicroBatch, blank, join, lay, micro_batches
-from isentropic.policy.checkpoint.sharded import Files
+from isentropic.policy.batching.micro_batches import MicroBatch, concat, dummy_row, micro_batches, pack
+from isentropic.policy.checkpoint.sharded import CheckpointFiles
 from isentropic.policy.log_row import Record, Seen
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
-from isentropic.policy.model.lora import LowRank
+from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.reference import Reference, reference_settings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.timing import Clock, timed
@@ -42,9 +42,9 @@ class PolicyModule(LightningModule):
         size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
         recompute_logp: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
-        skip_old_logp_forward: bool,  # where one update is all and nothing asks before it, its forward is the reading before it
+        skip_old_logp_forward: bool,  # where one update is all and nothing asks before, its forward gives old_logp
         seed: int,
-        adapter: LowRank | None,  # learns in place of the weights, which stay as they are
+        adapter: LoraSettings | None,  # learns in place of the weights, which stay as they are
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -72,7 +72,9 @@ class PolicyModule(LightningModule):
             self.policy = LanguageModel(self.model, mesh, self.adapter)
             self.strict_loading = self.adapter is None  # a checkpoint of adapters lacks their base
             if mesh is None:
-                self.trainer.strategy.checkpoint_io = Files(optimizer=self.trainer.state.fn == TrainerFn.FITTING)
+                self.trainer.strategy.checkpoint_io = CheckpointFiles(
+                    optimizer=self.trainer.state.fn == TrainerFn.FITTING
+                )
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
                 self.reference = Reference(self.frozen, mesh, self.policy)
 
@@ -90,12 +92,12 @@ class PolicyModule(LightningModule):
         self.moved = False
         learnt, steps = list[Learnt](), list[Metrics]()
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
-            mini, worth = (batch[rows], advantages[rows]) if len(rows) else (blank(batch), advantages[:1])
+            mini, worth = (batch[rows], advantages[rows]) if len(rows) else (dummy_row(batch), advantages[:1])
             step = self.update(mini, worth, drive, first=index == 0)
             learnt += [step] if len(rows) else []
             steps.append(step.metrics | self.step())
-        batch = join([step.batch for step in learnt])
-        credit, now = join([step.credit for step in learnt]), join([step.now for step in learnt])
+        batch = concat([step.batch for step in learnt])
+        credit, now = concat([step.credit for step in learnt]), concat([step.now for step in learnt])
         judged = diagnostics.describe(batch, advantages)
         touched = {name: torch.cat([step.acted[name] for step in learnt]) for name in self.algorithm.credit}
         self.seen = Seen(batch, credit, now, advantages, drive, touched)
@@ -120,18 +122,20 @@ class PolicyModule(LightningModule):
         return self.skip_old_logp_forward and self.updates == 1 and not self.algorithm.reads_policy
 
     def look(self, batch: RolloutBatch) -> TokenStats:
-        with self.policy.gathering(once=not self.optimization.reshard_after_forward):
-            return self.policy.read(batch, self.reading(batch), self.temperature, "value")
+        with self.policy.keep_gathered(enabled=not self.optimization.reshard_after_forward):
+            return self.policy.batch_stats(batch, self.reading(batch), self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         limits = self.optimization.micro_batch, self.optimization.max_tokens_per_micro_batch
-        return micro_batches(batch.mask, *limits, self.policy.packed, self.policy.prompts(batch))
+        return micro_batches(batch.mask, *limits, self.policy.packed, self.policy.shared_prompts(batch))
 
     def reading(self, batch: RolloutBatch) -> list[MicroBatch]:
         """Micro-batches for forwards that nothing is learnt from: a line may be longer, and of any number of rows."""
         if not self.policy.packed:
             return self.micro_batches(batch)
-        return micro_batches(batch.mask, None, self.optimization.max_tokens_no_grad, True, self.policy.prompts(batch))
+        return micro_batches(
+            batch.mask, None, self.optimization.max_tokens_no_grad, True, self.policy.shared_prompts(batch)
+        )
 
     def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> Learnt:
         """The gradient of one optimizer step, whatever the number of micro-batches."""
@@ -141,7 +145,7 @@ class PolicyModule(LightningModule):
             self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients, self.once,
             self.manual_backward,
         )  # fmt: skip
-        with self.policy.gathering(once=not self.optimization.reshard_after_forward):
+        with self.policy.keep_gathered(enabled=not self.optimization.reshard_after_forward):
             return update(batch, advantages, now, drive, self.micro_batches(batch))
 
     @timed("optimizer")
@@ -190,9 +194,9 @@ class PolicyModule(LightningModule):
         """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
         ids = torch.tensor([tokens], device=self.device)
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
-        line = lay(mask, [len(tokens)]) if self.policy.packed else None
+        line = pack(mask, [len(tokens)]) if self.policy.packed else None
         scores = self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
-        self.policy.let_go()  # the next to need memory is the sampler
+        self.policy.reshard()  # the next to need memory is the sampler
         return scores
 
     def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:

@@ -21,10 +21,8 @@ class Optimization:
     max_grad_norm: float
     mini_batch: int  # completions of one optimizer step, over all ranks
     micro_batch: int | None  # completions of one forward, on one rank; null is no limit
-    max_tokens_per_micro_batch: (
-        int | None
-    )  # tokens of one forward on one rank, with the padding if there is any; null is no limit
-    max_tokens_no_grad: int | None  # the same of a forward that nothing is learnt from
+    max_tokens_per_micro_batch: int | None  # of one forward on one rank, padding included; null is no limit
+    max_tokens_no_grad: int | None  # the same of a forward without a backward pass
     # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
     # parameter and less traffic
     sharded_gradients: bool
@@ -36,7 +34,8 @@ class Optimization:
     def __post_init__(self) -> None:
         if self.mini_batch < 1 or (self.max_tokens_per_micro_batch is not None and self.max_tokens_per_micro_batch < 1):
             raise ValueError(
-                f"mini_batch={self.mini_batch} and max_tokens_per_micro_batch={self.max_tokens_per_micro_batch} must be at least 1"
+                f"mini_batch={self.mini_batch} and max_tokens_per_micro_batch={self.max_tokens_per_micro_batch} must "
+                "be at least 1"
             )
         if self.max_tokens_no_grad is not None and self.max_tokens_no_grad < 1:
             raise ValueError(f"max_tokens_no_grad={self.max_tokens_no_grad} must be at least 1")

@@ -56,7 +56,7 @@ class Update:
         seen = TokenStats(torch.zeros_like(now.logp), now.entropy, now.sensitivity)
         if self.once:
             seen = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
-        with self.policy.computing():
+        with self.policy.mixed_precision():
             for index, micro in enumerate(micros):
                 self.sync_gradients(self.sharded_gradients or index == len(micros) - 1)
                 part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
@@ -82,7 +82,7 @@ class Update:
         """Adds the gradient of a micro-batch to that of the step."""
         paid = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
         wanted: Entropy = "value" if self.once else "gradient" if paid else "none"
-        stats, rows = self.policy.think(batch, micro, self.temperature, wanted), batch[micro.rows]
+        stats, rows = self.policy.token_stats(batch, micro, self.temperature, wanted), batch[micro.rows]
         sensitivity, known = now.sensitivity[micro.rows], stats
         if self.once:
             read = TokenStats(stats.logp.detach(), stats.entropy, stats.sensitivity)

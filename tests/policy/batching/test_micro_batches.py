@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isentropic.policy.batching.micro_batches import fewest, micro_batches, shared
+from isentropic.policy.batching.micro_batches import fewest_parts, longest_first, micro_batches
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=20)
 COUNT, TOKENS = st.one_of(st.none(), st.integers(1, 8)), st.one_of(st.none(), st.integers(1, 100))
@@ -21,7 +21,7 @@ def test_every_row_goes_through_once_and_within_the_limits(lengths, count, token
     batches = micro_batches(mask, count, tokens, packed=False)
     assert sorted(r for b in batches for r in b.rows.tolist()) == list(range(len(lengths)))
     for batch in batches:
-        assert batch.real and batch.line is None and (count is None or len(batch.rows) <= count)
+        assert batch.real and batch.packed is None and (count is None or len(batch.rows) <= count)
         assert not mask[batch.rows, batch.width :].any()
         assert tokens is None or len(batch.rows) == 1 or len(batch.rows) * batch.width <= tokens
 
@@ -44,24 +44,25 @@ def test_lines_hold_every_row_once_and_only_a_row_alone_is_longer_than_the_limit
     assert sorted(r for b in batches for r in b.rows.tolist()) == list(range(len(lengths)))
     for batch in batches:
         assert batch.real and (count is None or len(batch.rows) <= count)
-        held = len(batch.line.row)
+        held = len(batch.packed.row)
         assert held == sum(lengths[r] + 1 for r in batch.rows)  # prompt and answer but for the last token
         assert tokens is None or len(batch.rows) == 1 or held <= tokens
 
 
 @given(st.lists(st.integers(2, 30), min_size=1, max_size=20), st.integers(30, 200))
 def test_lines_are_no_more_than_needed(widths, tokens):
-    number = fewest(widths, None, tokens, 1)
+    number = fewest_parts(widths, None, tokens, 1)
     least = -(-sum(width - 1 for width in widths) // tokens)
     fuller = [
-        sum(widths[r] - 1 for r in part) for part in shared([width - 1 for width in widths], None, max(number - 1, 1))
+        sum(widths[r] - 1 for r in part)
+        for part in longest_first([width - 1 for width in widths], None, max(number - 1, 1))
     ]
     assert number == least or max(fuller) > tokens
 
 
 @given(st.lists(st.integers(2, 30), min_size=1, max_size=20), st.integers(1, 6))
 def test_no_line_is_longer_than_another_by_more_than_its_shortest_row(widths, number):
-    parts = shared([width - 1 for width in widths], None, number)
+    parts = longest_first([width - 1 for width in widths], None, number)
     held = [sum(widths[r] - 1 for r in part) for part in parts]
     for part, tokens in zip(parts, held, strict=True):
         assert len(part) < 2 or tokens - min(widths[r] - 1 for r in part) <= min(held)
@@ -69,5 +70,5 @@ def test_no_line_is_longer_than_another_by_more_than_its_shortest_row(widths, nu
 
 @given(LENGTHS, st.integers(1, 8))
 def test_more_lines_are_to_be_had_where_another_rank_needs_them(lengths, wanted):
-    number = fewest([length + 2 for length in lengths], None, 40, wanted)
+    number = fewest_parts([length + 2 for length in lengths], None, 40, wanted)
     assert number >= wanted

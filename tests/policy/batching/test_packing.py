@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isentropic.policy.batching.micro_batches import micro_batches
-from isentropic.policy.batching.packing import Prompts, lay, lay_shared, prompts_of, runs
+from isentropic.policy.batching.packing import Prompts, pack, pack_shared_prompts, prompts_of, split_by_prompt
 
 LONG, SHORT, EMPTY = [5, 6, 7], [8], [9, 9]
 ROWS = [  # prompt, answer
@@ -25,12 +25,12 @@ def batch():
 def test_a_line_names_the_place_that_predicts_each_chosen_token():
     mask = torch.tensor([[0, 0, 1, 1, 0], [0, 1, 0, 1, 1]], dtype=torch.bool)
     tokens = torch.arange(10).view(2, 5)
-    line = lay(mask, [4, 5])
-    assert tokens[line.row, line.column].tolist() == [0, 1, 2, 5, 6, 7, 8]
-    assert line.starts.tolist() == [0, 3, 7] and line.longest == 4
-    read = tokens[line.row, line.column]
-    assert tokens[line.chosen].tolist() == [2, 3, 6, 8, 9]
-    assert (read[line.before] + 1).tolist() == tokens[line.chosen].tolist()
+    packed = pack(mask, [4, 5])
+    assert tokens[packed.row, packed.column].tolist() == [0, 1, 2, 5, 6, 7, 8]
+    assert packed.cu_seqlens.tolist() == [0, 3, 7] and packed.max_seqlen == 4
+    read = tokens[packed.row, packed.column]
+    assert tokens[packed.targets].tolist() == [2, 3, 6, 8, 9]
+    assert (read[packed.predictors] + 1).tolist() == tokens[packed.targets].tolist()
 
 
 def test_prompts_are_known_by_their_tokens_up_to_the_first_chosen_one():
@@ -50,16 +50,18 @@ def test_a_line_begins_with_its_prompts_and_names_the_place_that_predicts_each_c
     tokens, mask = batch()
     part = [0, 3, 2, 1, 4]
     prompts = prompts_of(tokens, mask).of(part)
-    line = lay_shared(mask[part], [6, 8, 4, 2, 3], prompts)
+    packed = pack_shared_prompts(mask[part], [6, 8, 4, 2, 3], prompts)
     own = tokens[part]
-    assert own[line.row, line.column].tolist() == [*LONG, *SHORT, 1, 2, 3, 1, 2, 4, 1]
-    assert line.column.tolist() == [0, 1, 2, 0, 3, 4, 3, 4, 5, 6, 1], "as far into its row as ever"
-    assert line.starts.tolist() == [0, 3, 4, 6, 10, 11] and line.longest == 4, "answers of one token read nothing"
-    shared = line.shared
-    assert shared.copies.tolist() == [0, 1, 2, 0, 1, 2, 3] and shared.copy_starts.tolist() == [0, 3, 6, 7]
-    assert (shared.prompts, shared.longest_prompt) == (4, 3)
-    assert own[line.chosen].tolist() == [1, 2, 3, 3, 1, 2, 4, 4, 2, 4, 1, 1]
-    assert line.before.tolist() == [2, 4, 5, 2, 6, 7, 8, 9, 2, 3, 3, 10]
+    assert own[packed.row, packed.column].tolist() == [*LONG, *SHORT, 1, 2, 3, 1, 2, 4, 1]
+    assert packed.column.tolist() == [0, 1, 2, 0, 3, 4, 3, 4, 5, 6, 1], "as far into its row as ever"
+    assert packed.cu_seqlens.tolist() == [0, 3, 4, 6, 10, 11] and packed.max_seqlen == 4, (
+        "answers of one token read nothing"
+    )
+    shared = packed.shared
+    assert shared.prompt_index.tolist() == [0, 1, 2, 0, 1, 2, 3] and shared.cu_prompt_lens.tolist() == [0, 3, 6, 7]
+    assert (shared.prompt_tokens, shared.max_prompt_len) == (4, 3)
+    assert own[packed.targets].tolist() == [1, 2, 3, 3, 1, 2, 4, 4, 2, 4, 1, 1]
+    assert packed.predictors.tolist() == [2, 4, 5, 2, 6, 7, 8, 9, 2, 3, 3, 10]
 
 
 @given(
@@ -70,7 +72,7 @@ def test_a_line_begins_with_its_prompts_and_names_the_place_that_predicts_each_c
 def test_every_row_goes_through_once_beside_those_of_its_prompt(rows, count, tokens):
     prompts = Prompts([number for number, _ in rows], [number + 1 for number, _ in rows])
     widths = [number + 2 + answer for number, answer in rows]
-    parts = runs(widths, prompts, count, tokens)
+    parts = split_by_prompt(widths, prompts, count, tokens)
     order = [row for part in parts for row in part]
     assert sorted(order) == list(range(len(rows)))
     numbers = [prompts.number[row] for row in order]
@@ -84,9 +86,9 @@ def test_every_row_goes_through_once_beside_those_of_its_prompt(rows, count, tok
 
 def test_lines_are_about_equally_long():
     prompts = Prompts([row // 8 for row in range(64)], [10] * 64)
-    parts = runs([41] * 64, prompts, None, 290)
+    parts = split_by_prompt([41] * 64, prompts, None, 290)
     assert [len(part) for part in parts] == [8] * 8, "of 10 + 8 x 30 tokens"
-    assert [len(part) for part in runs([41] * 64, prompts, None, 330)] == [10] * 6 + [4], "as few as fit"
+    assert [len(part) for part in split_by_prompt([41] * 64, prompts, None, 330)] == [10] * 6 + [4], "as few as fit"
 
 
 def learnt(path, share, tokens, count, how=("none", False)):
@@ -97,14 +99,14 @@ def learnt(path, share, tokens, count, how=("none", False)):
     model = LanguageModel(ModelSettings(path, "float32", 64, True, *how, share))
     found, passed = [torch.zeros(mask.shape) for _ in range(3)], 0
     prompts = prompts_of(ids, mask) if share else None
-    with model.computing():
+    with model.mixed_precision():
         for micro in micro_batches(mask, count, tokens, True, prompts):
-            values = model(ids[micro.rows], mask[micro.rows], micro.width, 0.7, "gradient", micro.line)
+            values = model(ids[micro.rows], mask[micro.rows], micro.width, 0.7, "gradient", micro.packed)
             pull = torch.arange(1, WIDTH + 1) * (micro.rows[:, None] + 1)
             (pull * values[0] + values[1]).sum().backward()
             for whole, value in zip(found[:2], values[:2], strict=True):
                 whole[micro.rows] = value.detach()
-            passed += len(micro.line.row)
+            passed += len(micro.packed.row)
     return found + [p.grad for p in model.parameters()], passed
 
 

@@ -9,7 +9,7 @@ from torch.distributed.checkpoint import save
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from isentropic.policy.checkpoint.checks import check, fingerprint, shape
-from isentropic.policy.model.lora import LowRank
+from isentropic.policy.model.lora import LoraSettings
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_no_code_of_a_foreign_folder_is_run(sharded, tiny_model, tmp_path, monke
 
 
 def test_adapters_go_with_their_settings_and_their_base(tiny_model, tmp_path):
-    adapter = LowRank(4, 8.0, ["v_proj", "q_proj"], "float32", 0)
+    adapter = LoraSettings(4, 8.0, ["v_proj", "q_proj"], "float32", 0)
     asked = {"rank": 4, "alpha": 8.0, "targets": ["q_proj", "v_proj"]}
     whole, alone = tmp_path / "whole.ckpt", tmp_path / "alone.ckpt"
     ours = {"model": shape(AutoConfig.from_pretrained(tiny_model)), "rollouts": 4}

@@ -26,9 +26,9 @@ def learnt(path, rows, dtype="float32", packing=True, checkpointing="none", comp
     ids, mask, weight = rows
     model = LanguageModel(ModelSettings(path, dtype, 64, packing, checkpointing, compiled, share))
     values = torch.zeros(2, *mask.shape)
-    with model.computing():
+    with model.mixed_precision():
         for micro in micro_batches(mask, None, tokens, model.packed, prompts_of(ids, mask) if share else None):
-            logp, entropy, _ = model(ids[micro.rows], mask[micro.rows], micro.width, 0.7, "gradient", micro.line)
+            logp, entropy, _ = model(ids[micro.rows], mask[micro.rows], micro.width, 0.7, "gradient", micro.packed)
             ((logp + 0.1 * entropy) * weight[micro.rows]).sum().backward()
             values[:, micro.rows] = torch.stack([logp, entropy]).detach()
     return values, torch.cat([p.grad.flatten() for p in model.parameters()])
@@ -101,10 +101,10 @@ def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_m
 
 
 WORKERS = """
-from isentropic.policy.model.layers import make_kernels_at_once
+from isentropic.policy.model.layers import start_compile_workers
 from torch._inductor.async_compile import AsyncCompile
 
-make_kernels_at_once(2)
+start_compile_workers(2)
 print(AsyncCompile._ready_future.result(timeout=120))
 """
 

@@ -8,14 +8,14 @@ from lightning import Callback
 from transformers import AutoModelForCausalLM
 
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
-from isentropic.policy.model.lora import LowRank, without
+from isentropic.policy.model.lora import LoraSettings, without
 
 TARGETS = ["q_proj", "k_proj", "gate_proj"]
 
 
 def low_rank(**settings):
     defaults = {"rank": 3, "alpha": 6.0, "targets": TARGETS, "base_dtype": "float32", "seed": 0}
-    return LowRank(**(defaults | settings))
+    return LoraSettings(**(defaults | settings))
 
 
 def adapted(path, compute="float32", moved=True, **settings):

@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from isentropic.policy.model.mixed_precision import computing
+from isentropic.policy.model.mixed_precision import low_precision_weights
 
 
 class Tied(nn.Module):
@@ -19,15 +19,15 @@ class Tied(nn.Module):
 def test_weights_are_16_bits_inside_and_themselves_again_outside_even_after_an_error():
     model = Tied()
     before = dict(model.named_parameters())
-    with computing(model, torch.bfloat16):
+    with low_precision_weights(model, torch.bfloat16):
         assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
         assert model.head.weight is model.embedding.weight
-        with computing(model, torch.bfloat16):  # no copies of copies
+        with low_precision_weights(model, torch.bfloat16):  # no copies of copies
             assert model.head.weight is model.embedding.weight
         assert model.layer.weight.dtype == torch.bfloat16
     assert all(p is before[name] for name, p in model.named_parameters())
     try:
-        with computing(model, torch.bfloat16):
+        with low_precision_weights(model, torch.bfloat16):
             raise KeyError
     except KeyError:
         assert all(p is before[name] for name, p in model.named_parameters())
@@ -36,10 +36,10 @@ def test_weights_are_16_bits_inside_and_themselves_again_outside_even_after_an_e
 def test_gradients_of_many_forwards_add_up_in_fp32():
     torch.manual_seed(0)
     model, ids = Tied(), torch.arange(7)
-    with computing(model, torch.bfloat16):
+    with low_precision_weights(model, torch.bfloat16):
         model(ids).float().square().sum().backward()
     once = {name: p.grad.clone() for name, p in model.named_parameters()}
-    with computing(model, torch.bfloat16):
+    with low_precision_weights(model, torch.bfloat16):
         for _ in range(255):  # in bf16, the sum would stop to grow
             model(ids).float().square().sum().backward()
     for name, p in model.named_parameters():
@@ -50,7 +50,7 @@ def test_gradients_of_many_forwards_add_up_in_fp32():
 def test_weights_that_do_not_learn_get_no_gradient():
     model = Tied()
     model.layer.requires_grad_(False)
-    with computing(model, torch.bfloat16):
+    with low_precision_weights(model, torch.bfloat16):
         model(torch.arange(7)).sum().backward()
     assert model.layer.weight.grad is None and model.head.weight.grad is not None
 
@@ -58,5 +58,5 @@ def test_weights_that_do_not_learn_get_no_gradient():
 def test_in_fp32_nothing_is_copied():
     model = Tied()
     weight = model.layer.weight
-    with computing(model, torch.float32):
+    with low_precision_weights(model, torch.float32):
         assert model.layer.weight is weight

@@ -54,8 +54,8 @@ ANSWERS = [0, 4, 5, 8]
 
 
 def settings():
-    starts = torch.tensor([0, 3, 4, 6, 8, 10, 11, 14], dtype=torch.int32)
-    return starts, torch.tensor([0, 1, 2, 0, 1, 2, 3, 4, 5]), torch.tensor([0, 3, 6, 7, 9], dtype=torch.int32)
+    cu_seqlens = torch.tensor([0, 3, 4, 6, 8, 10, 11, 14], dtype=torch.int32)
+    return cu_seqlens, torch.tensor([0, 1, 2, 0, 1, 2, 3, 4, 5]), torch.tensor([0, 3, 6, 7, 9], dtype=torch.int32)
 
 
 def dense(query, key, value, scale):
@@ -76,10 +76,10 @@ def random_heads(key_heads, dtype=torch.float64):
 
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_answers_read_themselves_and_their_prompt_alone_in_value_and_gradient(key_heads):
-    starts, *copies = settings()
+    cu_seqlens, *shared = settings()
     gradient = torch.randn(14, 4, 8, dtype=torch.float64)
     ours, theirs = random_heads(key_heads), random_heads(key_heads)
-    out = packed_attention(*ours, starts, 3, 0.3, *copies, 6, 3)[0]
+    out = packed_attention(*ours, cu_seqlens, 3, 0.3, *shared, 6, 3)[0]
     expected = dense(*theirs, 0.3)
     torch.testing.assert_close(out, expected)
     out.backward(gradient)
@@ -128,13 +128,13 @@ def scored(query, key, own, seen, longest, most, causal, scale):
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_what_is_asked_of_flash_attention_makes_one_softmax(key_heads, monkeypatch):
     """Without a GPU, with formulas in the place of torch's two operators."""
-    monkeypatch.setattr("isentropic.policy.model.packed_attention.flash", lambda *heads: True)
+    monkeypatch.setattr("isentropic.policy.model.packed_attention.uses_flash", lambda *heads: True)
     monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", flash_forward)
     monkeypatch.setattr(torch.ops.aten, "_flash_attention_backward", flash_backward)
-    starts, *copies = settings()
+    cu_seqlens, *shared = settings()
     gradient = torch.randn(14, 4, 8)
     ours, theirs = random_heads(key_heads, torch.float32), random_heads(key_heads, torch.float32)
-    out = packed_attention(*ours, starts, 3, 0.3, *copies, 6, 3)[0]
+    out = packed_attention(*ours, cu_seqlens, 3, 0.3, *shared, 6, 3)[0]
     expected = dense(*theirs, 0.3)
     torch.testing.assert_close(out, expected, atol=1e-6, rtol=1e-5)
     out.backward(gradient)
@@ -145,8 +145,8 @@ def test_what_is_asked_of_flash_attention_makes_one_softmax(key_heads, monkeypat
 
 def test_with_prompts_too_the_operator_is_one_that_compilers_can_trust():
     inputs = [x.float().detach().requires_grad_() for x in random_heads(2)]
-    starts, *copies = settings()
-    torch.library.opcheck(packed_attention, (*inputs, starts, 3, 0.3, *copies, 6, 3))
+    cu_seqlens, *shared = settings()
+    torch.library.opcheck(packed_attention, (*inputs, cu_seqlens, 3, 0.3, *shared, 6, 3))
 
 
 @pytest.mark.gpu
@@ -169,9 +169,9 @@ def test_two_calls_of_flash_attention_are_one_softmax(none):
     exact = [x.detach().float().requires_grad_() for x in ours]
     read = [range(*edges[own : own + 2]) for own, lengths in enumerate(answers) for _ in lengths]
     ends = [0, *accumulate(map(len, read))]
-    starts, copy_starts = (torch.tensor(edge, dtype=torch.int32, device="cuda") for edge in (edges, ends))
-    copies = torch.tensor([*chain(*read)], device="cuda")
-    out = packed_attention(*ours, starts, 200, 0.1, copies, copy_starts, before, max(prompts))[0]
+    cu_seqlens, cu_prompt_lens = (torch.tensor(edge, dtype=torch.int32, device="cuda") for edge in (edges, ends))
+    prompt_index = torch.tensor([*chain(*read)], device="cuda")
+    out = packed_attention(*ours, cu_seqlens, 200, 0.1, prompt_index, cu_prompt_lens, before, max(prompts))[0]
     q, k, v = (x.transpose(0, 1) for x in exact)
     right = scaled_dot_product_attention(q, k, v, seen, scale=0.1, enable_gqa=True).transpose(0, 1)
     gradient = torch.randn_like(right)

@@ -88,7 +88,7 @@ def numbered(state: dict[str, Any]) -> dict[str, Any]:
     return {"state": {numbers[name]: values for name, values in state["state"].items()}, "param_groups": groups}
 
 
-class Files(CheckpointIO):
+class CheckpointFiles(CheckpointIO):
     """For strategies in which each rank has the whole policy: reads folders too. Writes one file."""
 
     def __init__(self, optimizer: bool) -> None:

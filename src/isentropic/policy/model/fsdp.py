@@ -23,18 +23,18 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], mesh: DeviceMesh, compu
 
 
 @contextmanager
-def gathered_once(model: FSDPModule, layers: Sequence[FSDPModule]) -> Generator[None]:
-    """Inside, weights that were gathered stay whole: no step of the optimizer belongs here, as none would be seen."""
+def keep_gathered(model: FSDPModule, layers: Sequence[FSDPModule]) -> Generator[None]:
+    """Inside, weights stay gathered after their first use; an optimizer step in here would not reach them."""
     try:
-        free_after_use(model, layers, False)
+        set_reshard(model, layers, False)
         yield
     finally:
-        free_after_use(model, layers, True)
+        set_reshard(model, layers, True)
         for module in (*layers, model):
             module.reshard()
 
 
-def free_after_use(model: FSDPModule, layers: Sequence[FSDPModule], free: bool) -> None:
+def set_reshard(model: FSDPModule, layers: Sequence[FSDPModule], free: bool) -> None:
     model.set_reshard_after_backward(free)
     for layer in layers:  # what belongs to none stays whole between forward and backward in any case
         layer.set_reshard_after_forward(free, recurse=False)

@@ -15,13 +15,13 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
 from isentropic.batch import DTYPES, Ids, Mask, PerToken, RolloutBatch, TokenStats
 from isentropic.policy.batching.micro_batches import MicroBatch
-from isentropic.policy.batching.packing import Line, Prompts, prompts_of
+from isentropic.policy.batching.packing import PackedSequences, Prompts, prompts_of
 from isentropic.policy.checkpoint.checks import shape
 from isentropic.policy.model import fsdp, loading, lora
-from isentropic.policy.model.layers import CHECKPOINTING, arrange
+from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
 from isentropic.policy.model.logprobs import Entropy, row_stats, token_stats
-from isentropic.policy.model.lora import LowRank
-from isentropic.policy.model.mixed_precision import computing
+from isentropic.policy.model.lora import LoraSettings
+from isentropic.policy.model.mixed_precision import low_precision_weights
 from isentropic.policy.model.packed_attention import NAME, unpackable
 
 
@@ -32,10 +32,10 @@ class ModelSettings:
     path: str  # a Hugging Face folder, or a name on the hub
     compute_dtype: str  # float32 or bfloat16, of matrix products
     logits_chunk: int  # response tokens whose logits exist at one time
-    packing: bool  # rows go through end to end, without padding; where a model cannot, as a padded rectangle
-    activation_checkpointing: str  # none, selective (products and attention are kept) or full (inputs of layers are)
+    packing: bool  # packed (varlen) sequences, without padding; padded rectangles where a model cannot
+    activation_checkpointing: str  # none, selective (keeps products and attention) or full (keeps inputs of layers)
     compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
-    share_prompts: bool = False  # where rows are packed, a prompt goes through once for all of its answers
+    share_prompts: bool = False  # in packed sequences, a prompt is computed once for all of its answers
 
     def __post_init__(self) -> None:
         if self.compute_dtype not in DTYPES:
@@ -47,19 +47,23 @@ class ModelSettings:
         if self.logits_chunk < 1:
             raise ValueError(f"logits_chunk={self.logits_chunk} must be at least 1")
         if self.share_prompts and not self.packing:
-            raise ValueError("share_prompts=true needs packing=true: in a rectangle each row has its prompt before it")
+            raise ValueError(
+                "share_prompts=true needs packing=true: in a padded rectangle each row has its own copy of its prompt"
+            )
         looks_local = self.path.startswith((".", "/", "~")) or self.path.count("/") > 1
         if looks_local and not (Path(self.path) / "config.json").is_file():
             raise ValueError(f"path={self.path} is not a model folder: there is no config.json in it")
 
 
 class LanguageModel(nn.Module):
-    """Backward passes of a forward belong into one `computing()` with it.
+    """Backward passes of a forward belong into one `mixed_precision()` with it.
 
     With a mesh it is sharded over it by FSDP2, and each rank reads its own part of the folder alone.
     """
 
-    def __init__(self, settings: ModelSettings, mesh: DeviceMesh | None = None, adapter: LowRank | None = None) -> None:
+    def __init__(
+        self, settings: ModelSettings, mesh: DeviceMesh | None = None, adapter: LoraSettings | None = None
+    ) -> None:
         super().__init__()
         self.settings, self.adapter = settings, adapter
         config = AutoConfig.from_pretrained(settings.path)
@@ -72,9 +76,9 @@ class LanguageModel(nn.Module):
         self.lm: PreTrainedModel = bare or loading.whole(settings.path, config, dtype)
         if adapter is not None:
             adapter.inject(self.lm, settings.path)
-        self.packed = settings.packing and self.pack()
+        self.packed = settings.packing and self.enable_packing()
         if settings.activation_checkpointing != "none" or settings.compile:
-            arrange(self.layers, settings.activation_checkpointing, settings.compile)
+            configure_layers(self.layers, settings.activation_checkpointing, settings.compile)
         self.lm.train()
         if mesh is not None:
             self.shard(mesh)
@@ -89,8 +93,8 @@ class LanguageModel(nn.Module):
     def layers(self) -> nn.ModuleList:
         return cast(nn.ModuleList, self.lm.base_model.layers)
 
-    def pack(self) -> bool:
-        """Whether the model takes rows end to end."""
+    def enable_packing(self) -> bool:
+        """Whether the model reads packed sequences."""
         reason = unpackable(self.lm.config, self.lm)
         if reason:
             rank_zero_warn(f"{self.settings.path} reads padded rows in spite of policy.model.packing=true, as {reason}")
@@ -98,8 +102,8 @@ class LanguageModel(nn.Module):
             self.lm.set_attn_implementation(NAME)
         return not reason
 
-    def prompts(self, batch: RolloutBatch) -> Prompts | None:
-        """None where each row goes through by itself."""
+    def shared_prompts(self, batch: RolloutBatch) -> Prompts | None:
+        """The prompts that are shared; None where each row is computed by itself."""
         return prompts_of(batch.tokens, batch.mask) if self.packed and self.settings.share_prompts else None
 
     def forward(
@@ -109,7 +113,7 @@ class LanguageModel(nn.Module):
         width: int,
         temperature: float,
         wanted: Entropy = "value",
-        line: Line | None = None,
+        packed: PackedSequences | None = None,
     ) -> tuple[PerToken, PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
 
@@ -117,46 +121,48 @@ class LanguageModel(nn.Module):
         """
         body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
         chunk = self.settings.logits_chunk
-        with self.computing():
-            if line is None:
+        with self.mixed_precision():
+            if packed is None:
                 hidden = body(input_ids=tokens[:, : width - 1], use_cache=False).last_hidden_state
                 return token_stats(hidden, head, tokens, mask, temperature, chunk, wanted)
             hidden = body(
-                input_ids=tokens[line.row, line.column][None], position_ids=line.column[None], use_cache=False,
-                starts=line.starts, longest=line.longest, **({} if line.shared is None else vars(line.shared)),
+                input_ids=tokens[packed.row, packed.column][None], position_ids=packed.column[None], use_cache=False,
+                cu_seqlens=packed.cu_seqlens, max_seqlen=packed.max_seqlen,
+                **({} if packed.shared is None else vars(packed.shared)),
             ).last_hidden_state[0]  # fmt: skip
-            states, targets = hidden.index_select(0, line.before), tokens[line.chosen]
+            states, targets = hidden.index_select(0, packed.predictors), tokens[packed.targets]
             values = row_stats(states, head, targets, temperature, chunk, wanted)
-            logp, entropy, sensitivity = (value.new_zeros(mask.shape).index_put(line.chosen, value) for value in values)
+            blank = values[0].new_zeros(mask.shape)
+            logp, entropy, sensitivity = (blank.index_put(packed.targets, value) for value in values)
             return logp, entropy, sensitivity
 
-    def computing(self) -> AbstractContextManager[None]:
-        """Inside, products are of numbers in compute_dtype, made of the fp32 weights of this moment."""
-        sharded = isinstance(self, FSDPModule)  # which does this itself
-        return nullcontext() if sharded else computing(self.lm, DTYPES[self.settings.compute_dtype])
+    def mixed_precision(self) -> AbstractContextManager[None]:
+        """Inside, matrix products are in compute_dtype, with copies of the current fp32 weights."""
+        sharded = isinstance(self, FSDPModule)  # FSDP2 does this itself
+        return nullcontext() if sharded else low_precision_weights(self.lm, DTYPES[self.settings.compute_dtype])
 
-    def gathering(self, once: bool) -> AbstractContextManager[None]:
-        """Inside, shards are gathered at their first use alone, if `once`; steps of the optimizer belong outside."""
-        if once and isinstance(self, FSDPModule):
-            return fsdp.gathered_once(self, cast(Sequence[FSDPModule], self.layers))
+    def keep_gathered(self, enabled: bool) -> AbstractContextManager[None]:
+        """Inside, shards are gathered only once, at their first use; optimizer steps belong outside."""
+        if enabled and isinstance(self, FSDPModule):
+            return fsdp.keep_gathered(self, cast(Sequence[FSDPModule], self.layers))
         return nullcontext()
 
-    def think(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
+    def token_stats(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
         rows = batch[micro.rows]
-        values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.line)
-        # who asks for a gradient at what forward itself returned would begin FSDP2's backward pass: weights would be
-        # gathered for nothing, and in the real pass none ahead of its use
+        values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.packed)
+        # views, as a gradient asked for at what forward itself returned would start FSDP2's backward pass: weights
+        # would be gathered for nothing, and in the real pass none would be prefetched
         return TokenStats(*(value.view_as(value) for value in values))
 
     @torch.no_grad()
-    def read(
+    def batch_stats(
         self, batch: RolloutBatch, micros: Sequence[MicroBatch], temperature: float, wanted: Entropy
     ) -> TokenStats:
-        """All rows, a micro-batch at a time; zero off the mask. Collective where it is sharded."""
+        """Of all rows, one micro-batch at a time; zero off the mask. Collective where it is sharded."""
         whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
-        with self.computing():
+        with self.mixed_precision():
             for micro in micros:
-                stats = self.think(batch, micro, temperature, wanted)
+                stats = self.token_stats(batch, micro, temperature, wanted)
                 if micro.real:
                     for f in fields(TokenStats):
                         getattr(whole, f.name)[micro.rows] = getattr(stats, f.name)
@@ -165,10 +171,8 @@ class LanguageModel(nn.Module):
     def shard(self, mesh: DeviceMesh) -> None:
         fsdp.shard(self, self.layers, mesh, DTYPES[self.settings.compute_dtype])
 
-    def let_go(self) -> None:
-        """After a forward without a backward pass FSDP2 keeps what belongs to no layer gathered; until here."""
-        if isinstance(self, FSDPModule):
-            self.reshard()
+    def reshard(self) -> None:
+        """Frees what a forward without a backward pass leaves gathered: FSDP2's own method where it is sharded."""
 
     def shape(self) -> dict[str, int | str | None]:
         return shape(self.lm.config)
@@ -184,7 +188,7 @@ class LanguageModel(nn.Module):
 
 
 def forbid_dropout(config: PretrainedConfig) -> None:
-    """Two readings of a token must agree, or the importance ratio of an untouched policy is not 1."""
+    """Two forwards of a token must agree, or the importance ratio of an unchanged policy is not 1."""
     for name, value in config.to_dict().items():
         if "drop" in name and isinstance(value, float):
             setattr(config, name, 0.0)

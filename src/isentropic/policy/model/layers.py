@@ -1,4 +1,4 @@
-"""What a decoder layer keeps for its backward pass, and whether it runs as fused kernels."""
+"""What a decoder layer keeps for its backward pass, and whether it runs compiled."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selectiv
 from isentropic.policy.model.packed_attention import packed_attention
 
 aten = torch.ops.aten
-# What costs a matrix product to compute again. Bytes per token and layer in bf16, of hidden size H, key heads of K
+# What costs a matrix product to recompute. Bytes per token and layer in bf16, of hidden size H, key heads of K
 # numbers together and inner size I: selective keeps 2 (5 H + 2 K + 2 I), full 2 H.
 COSTLY = {
     aten.mm.default,
@@ -26,10 +26,10 @@ COSTLY = {
 CHECKPOINTING = "none", "selective", "full"
 
 
-FEW = 1024  # tokens; a line shorter than that is not worth the seconds that its own kernels take to be made
+MIN_COMPILED_TOKENS = 1024  # tokens; compiling for fewer costs more seconds than it saves
 
 
-def arrange(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> None:
+def configure_layers(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> None:
     """In place, before sharding: hooks of FSDP stay outside, and the names of weights as they are.
 
     All layers share their compiled kernels, whatever the number of tokens, but for a few thresholds: what is best for
@@ -39,16 +39,16 @@ def arrange(layers: Iterable[nn.Module], checkpointing: str, compiled: bool) -> 
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, 32)
         torch._dynamo.config.specialize_float = True  # a norm's epsilon is no input; as one, all is traced twice
         if torch.cuda.is_available():
-            make_kernels_at_once(len(os.sched_getaffinity(0)) // torch.cuda.device_count())
+            start_compile_workers(len(os.sched_getaffinity(0)) // torch.cuda.device_count())
     for layer in layers:
-        forward = layer.forward if checkpointing == "none" else frugal(layer.forward, checkpointing)
-        layer.forward = fused(forward) if compiled else forward
+        forward = layer.forward if checkpointing == "none" else checkpointed(layer.forward, checkpointing)
+        layer.forward = compiled_when_long(forward) if compiled else forward
 
 
-def make_kernels_at_once(number: int) -> None:
-    """vLLM leaves its whole process one thread to compile with, as its own workers may not start others.
+def start_compile_workers(number: int) -> None:
+    """vLLM limits its whole process to one compile thread, as its own workers may not start others.
 
-    They are started now: those that a first forward found missing it would have to do without.
+    Workers are started now, as the first forward would go on without those that it finds missing.
     """
     from torch._inductor import config
     from torch._inductor.async_compile import AsyncCompile
@@ -57,27 +57,27 @@ def make_kernels_at_once(number: int) -> None:
     AsyncCompile.use_process_pool()
 
 
-def fused(forward: Callable[..., Any]) -> Callable[..., Any]:
+def compiled_when_long(forward: Callable[..., Any]) -> Callable[..., Any]:
     kernels = torch.compile(forward, dynamic=True)
 
     def chosen(hidden_states: Tensor, *arguments: Any, **settings: Any) -> Any:
-        many = hidden_states.shape[:-1].numel() >= FEW
+        many = hidden_states.shape[:-1].numel() >= MIN_COMPILED_TOKENS
         return (kernels if many else forward)(hidden_states, *arguments, **settings)
 
     return chosen
 
 
-def frugal(forward: Callable[..., Any], checkpointing: str) -> Callable[..., Any]:
-    again: dict[str, Any] = {"context_fn": sparing} if checkpointing == "selective" else {}
+def checkpointed(forward: Callable[..., Any], checkpointing: str) -> Callable[..., Any]:
+    again: dict[str, Any] = {"context_fn": selective_policy} if checkpointing == "selective" else {}
 
-    def checkpointed(*arguments: Any, **settings: Any) -> Any:
+    def run(*arguments: Any, **settings: Any) -> Any:
         # nothing in a layer is random
         return checkpoint(forward, *arguments, use_reentrant=False, preserve_rng_state=False, **again, **settings)
 
-    return checkpointed
+    return run
 
 
-def sparing() -> Any:
+def selective_policy() -> Any:
     return create_selective_checkpoint_contexts(keep_costly)
 
 

@@ -20,7 +20,7 @@ NAME = "default"  # of the one adapter
 
 
 @dataclass(frozen=True)
-class LowRank:
+class LoraSettings:
     """Without dropout, which would make two readings of a token differ. Adapters are kept in fp32, as all that learns.
 
     Raises ValueError for what cannot be, and where peft is not installed.

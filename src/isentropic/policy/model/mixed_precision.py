@@ -10,11 +10,11 @@ from isentropic.distributed import world_size
 
 
 @contextmanager
-def computing(module: nn.Module, dtype: torch.dtype) -> Generator[None]:
-    """Inside, the module computes with copies of its weights in `dtype`, and their gradients add up in the weights'.
+def low_precision_weights(module: nn.Module, dtype: torch.dtype) -> Generator[None]:
+    """Inside, the module computes with copies of its weights in `dtype`; gradients accumulate in the fp32 weights.
 
-    Backward passes belong inside too, where layers are computed again; steps of the optimizer outside. FSDP2 does the
-    same by itself. One region in another is that other.
+    Backward passes belong inside too, as activation checkpointing recomputes layers; optimizer steps outside. FSDP2
+    does the same by itself. A nested region changes nothing.
     """
     places = [
         (owner, name, weight)
@@ -22,7 +22,7 @@ def computing(module: nn.Module, dtype: torch.dtype) -> Generator[None]:
         for name, weight in owner._parameters.items()
         if weight is not None and weight.is_floating_point() and weight.dtype != dtype
     ]
-    copies = {weight: copy_of(weight, dtype) for weight in {weight: None for _, _, weight in places}}
+    copies = {weight: low_precision_copy(weight, dtype) for weight in {weight: None for _, _, weight in places}}
     try:
         for owner, name, weight in places:  # a tied weight has several
             owner._parameters[name] = copies[weight]  # pyright: ignore[reportArgumentType]
@@ -32,12 +32,12 @@ def computing(module: nn.Module, dtype: torch.dtype) -> Generator[None]:
             owner._parameters[name] = weight
 
 
-def copy_of(weight: nn.Parameter, dtype: torch.dtype) -> Tensor:
-    if world_size() > 1:  # DDP listens for gradients at the weights themselves
+def low_precision_copy(weight: nn.Parameter, dtype: torch.dtype) -> Tensor:
+    if world_size() > 1:  # DDP hooks gradients on the weights themselves
         return weight.to(dtype)
     copy = nn.Parameter(weight.detach().to(dtype), weight.requires_grad)
 
-    def hand_over(copy: Tensor) -> None:
+    def accumulate_gradient(copy: Tensor) -> None:
         assert copy.grad is not None
         if weight.grad is None:
             weight.grad = copy.grad.to(weight.dtype)
@@ -46,5 +46,5 @@ def copy_of(weight: nn.Parameter, dtype: torch.dtype) -> Tensor:
         copy.grad = None
 
     if weight.requires_grad:
-        copy.register_post_accumulate_grad_hook(hand_over)
+        copy.register_post_accumulate_grad_hook(accumulate_gradient)
     return copy

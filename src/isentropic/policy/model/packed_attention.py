@@ -1,23 +1,30 @@
-"""Causal attention of rows that lie end to end, without padding: no token sees another row, unless it is its prompt.
+"""Causal attention over packed (varlen) sequences: a token sees its own row only, and the row's shared prompt.
 
-Prompts may be there once: all come first, then their answers. On a GPU two calls of flash attention, within rows and
-from answers to prompts, make one softmax: their outputs are weighed by their sums, and each backward pass takes the
-output and the log-sum-exp of both. arXiv:2402.05099. Every answer is given its own copy of its prompt's keys, as the
-backward pass divides its work by keys: 128 of them, read by all answers at once, kept a tenth of the card busy.
+Prompts may stand once, all of them before the answers. On a GPU two calls of flash attention, within rows and from
+answers to prompts, make one softmax: their outputs are weighted by their log-sum-exps, and each backward pass takes the
+merged output and log-sum-exp. arXiv:2402.05099. Every answer gets its own copy of its prompt's keys, as the backward
+pass divides its work by keys: 128 of them, read by all answers at once, kept a tenth of the GPU busy.
 """
 
+from itertools import pairwise
 from typing import Any, Optional, cast
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.library import custom_op
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PretrainedConfig
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from isentropic.policy.model.attention_calls import Starts, flash, one_by_one, read, readings, slopes, slopes_one_by_one
-
 NAME = "isentropic"  # as attn_implementation of a transformers model
+MAX_HEAD_DIM = 256  # of torch's flash attention, which takes multiples of 8
+
+Queries = Float[Tensor, "L H D"]
+Keys = Float[Tensor, "M K D"]
+CuSeqlens = Int[Tensor, " E"]  # int32, on the device
+Lse = Float[Tensor, "H L"]
+RowReads = tuple[slice, list[slice]]  # a row's queries, and all keys that they read: their own at the end
 
 
 @custom_op("isentropic::packed_attention", mutates_args=())
@@ -25,31 +32,32 @@ def packed_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    starts: Tensor,
-    longest: int,
+    cu_seqlens: Tensor,
+    max_seqlen: int,
     scale: float,
-    copies: Optional[Tensor] = None,  # noqa: UP045, as operators know no other word for it
-    copy_starts: Optional[Tensor] = None,  # noqa: UP045
-    prompts: int = 0,
-    longest_prompt: int = 0,
+    prompt_index: Optional[Tensor] = None,  # noqa: UP045, as the schema of an operator knows no other spelling
+    cu_prompt_lens: Optional[Tensor] = None,  # noqa: UP045
+    prompt_tokens: int = 0,
+    max_prompt_len: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """What each token reads, and the log-sum-exp that the backward pass of flash attention needs.
+    """Output, and the log-sum-exp that the backward pass of flash attention needs.
 
-    Row i lies at starts[i] to starts[i + 1], which are int32 on the device. Keys and values may have fewer heads.
-    With `copies` the first `prompts` tokens are of prompts, which are the first rows; the others are answers, and
-    answer i reads also the tokens copies[copy_starts[i]] to copies[copy_starts[i + 1]], which lie side by side.
+    Keys and values may have fewer heads. With `prompt_index` the first `prompt_tokens` tokens are prompts, which are
+    the first rows; the others are answers, and answer i also reads the tokens
+    prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous.
     """
-    if not flash(query, key, value):
-        rows = readings(starts, copies, copy_starts)
-        return one_by_one(query, key, value, rows, scale), query.new_empty(0, dtype=torch.float32)
-    out, lse = read(query, key, value, starts, starts, longest, longest, True, scale)
-    if copies is not None and copy_starts is not None and len(copies):
-        heads, own = (query[prompts:], key[copies], value[copies]), starts[-len(copy_starts) :] - prompts
-        asked, asked_lse = read(*heads, own, copy_starts, longest, longest_prompt, False, scale)
-        both = torch.logaddexp(lse[:, prompts:], asked_lse)
-        share = (lse[:, prompts:] - both).exp().T[..., None]
-        out[prompts:] = torch.lerp(asked.float(), out[prompts:].float(), share).to(out.dtype)
-        lse[:, prompts:] = both
+    if not uses_flash(query, key, value):
+        rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
+        return attention_by_row(query, key, value, rows, scale), query.new_empty(0, dtype=torch.float32)
+    out, lse = flash_attention(query, key, value, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, True, scale)
+    if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
+        heads = query[prompt_tokens:], key[prompt_index], value[prompt_index]
+        answers = cu_seqlens[-len(cu_prompt_lens) :] - prompt_tokens
+        more, more_lse = flash_attention(*heads, answers, cu_prompt_lens, max_seqlen, max_prompt_len, False, scale)
+        both = torch.logaddexp(lse[:, prompt_tokens:], more_lse)
+        share = (lse[:, prompt_tokens:] - both).exp().T[..., None]
+        out[prompt_tokens:] = torch.lerp(more.float(), out[prompt_tokens:].float(), share).to(out.dtype)
+        lse[:, prompt_tokens:] = both
     return out, lse
 
 
@@ -57,54 +65,57 @@ def packed_attention(
 def _(query: Tensor, key: Tensor, value: Tensor, *settings: Any) -> tuple[Tensor, Tensor]:
     tokens, heads, _ = query.shape
     out = query.new_empty(tokens, heads, value.shape[-1])
-    return out, query.new_empty((heads, tokens) if flash(query, key, value) else (0,), dtype=torch.float32)
+    return out, query.new_empty((heads, tokens) if uses_flash(query, key, value) else (0,), dtype=torch.float32)
 
 
 @custom_op("isentropic::packed_attention_backward", mutates_args=())
 def packed_attention_backward(
-    gradient: Tensor,
+    grad_output: Tensor,
     query: Tensor,
     key: Tensor,
     value: Tensor,
     out: Tensor,
     lse: Tensor,
-    starts: Tensor,
-    copies: Optional[Tensor],  # noqa: UP045
-    copy_starts: Optional[Tensor],  # noqa: UP045
-    longest: int,
+    cu_seqlens: Tensor,
+    prompt_index: Optional[Tensor],  # noqa: UP045
+    cu_prompt_lens: Optional[Tensor],  # noqa: UP045
+    max_seqlen: int,
     scale: float,
-    prompts: int,
-    longest_prompt: int,
+    prompt_tokens: int,
+    max_prompt_len: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    if not flash(query, key, value):
-        return slopes_one_by_one(gradient, query, key, value, readings(starts, copies, copy_starts), scale)
-    found = slopes(gradient, query, key, value, out, lse, starts, starts, longest, longest, True, scale)
-    if copies is not None and copy_starts is not None and len(copies):
-        heads = gradient[prompts:], query[prompts:], key[copies], value[copies], out[prompts:]
-        lse, own = lse[:, prompts:].contiguous(), starts[-len(copy_starts) :] - prompts
-        more = slopes(*heads, lse, own, copy_starts, longest, longest_prompt, False, scale)
-        found[0][prompts:] += more[0]
-        for x, part in zip(found[1:], more[1:], strict=True):
-            x[:prompts] = x[:prompts].float().index_add_(0, copies, part.float())  # rounded once, of all answers
-    return found
+    if not uses_flash(query, key, value):
+        rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
+        return attention_backward_by_row(grad_output, query, key, value, rows, scale)
+    lengths = cu_seqlens, cu_seqlens, max_seqlen, max_seqlen
+    grads = flash_attention_backward(grad_output, query, key, value, out, lse, *lengths, True, scale)
+    if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
+        heads = grad_output[prompt_tokens:], query[prompt_tokens:], key[prompt_index], value[prompt_index]
+        known = out[prompt_tokens:], lse[:, prompt_tokens:].contiguous()
+        lengths = cu_seqlens[-len(cu_prompt_lens) :] - prompt_tokens, cu_prompt_lens, max_seqlen, max_prompt_len
+        more = flash_attention_backward(*heads, *known, *lengths, False, scale)
+        grads[0][prompt_tokens:] += more[0]
+        for x, part in zip(grads[1:], more[1:], strict=True):  # rounded once, after the sum over all answers
+            x[:prompt_tokens] = x[:prompt_tokens].float().index_add_(0, prompt_index, part.float())
+    return grads
 
 
 @packed_attention_backward.register_fake
-def _(gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, *settings: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _(grad_output: Tensor, query: Tensor, key: Tensor, value: Tensor, *settings: Any) -> tuple[Tensor, Tensor, Tensor]:
     return query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    query, key, value, starts, longest, scale, copies, copy_starts, *sizes = inputs
-    ctx.save_for_backward(query, key, value, *output, starts, copies, copy_starts)
-    ctx.settings = longest, scale, *sizes
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    query, key, value, cu_seqlens, max_seqlen, scale, prompt_index, cu_prompt_lens, *sizes = inputs
+    ctx.save_for_backward(query, key, value, *output, cu_seqlens, prompt_index, cu_prompt_lens)
+    ctx.settings = max_seqlen, scale, *sizes
 
 
-def _backward(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    return *packed_attention_backward(gradient, *ctx.saved_tensors, *ctx.settings), *[None] * 7
+def _backward(ctx: Any, grad_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 7
 
 
-packed_attention.register_autograd(_backward, setup_context=_keep)
+packed_attention.register_autograd(_backward, setup_context=_setup_context)
 
 
 def attend(
@@ -114,31 +125,118 @@ def attend(
     value: Float[Tensor, "1 K L D"],
     attention_mask: Tensor | None,
     scaling: float | None = None,
-    starts: Starts | None = None,
-    longest: int = 0,
-    copies: Int[Tensor, " C"] | None = None,
-    copy_starts: Int[Tensor, " A1"] | None = None,
-    prompts: int = 0,
-    longest_prompt: int = 0,
+    cu_seqlens: CuSeqlens | None = None,
+    max_seqlen: int = 0,
+    prompt_index: Int[Tensor, " C"] | None = None,
+    cu_prompt_lens: Int[Tensor, " A1"] | None = None,
+    prompt_tokens: int = 0,
+    max_prompt_len: int = 0,
     **others: Any,
 ) -> tuple[Float[Tensor, "1 L H D"], None]:
-    """As transformers calls it; without `starts` it is the usual attention over a rectangle."""
-    if starts is None:
+    """As transformers calls it; without `cu_seqlens` it is the usual attention over a padded rectangle."""
+    if cu_seqlens is None:
         return cast(Any, sdpa_attention_forward)(module, query, key, value, attention_mask, scaling=scaling, **others)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
-    shared = copies, copy_starts, prompts, longest_prompt
-    return packed_attention(*heads, starts, longest, scale, *shared)[0][None], None
+    shared = prompt_index, cu_prompt_lens, prompt_tokens, max_prompt_len
+    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared)[0][None], None
 
 
 AttentionInterface.register(NAME, attend)
 
 
 def unpackable(config: PretrainedConfig, model: Any) -> str | None:
-    """What keeps a model of this class from reading rows end to end, in words."""
+    """Why a model of this class cannot read packed sequences, in words; None where it can."""
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if kinds != {"full_attention"}:
         return f"its layers are of the kinds {', '.join(sorted(kinds))}"
     if not getattr(model, "_supports_attention_backend", False):
         return "transformers gives it no choice of attention"
     return None
+
+
+def uses_flash(query: Queries, key: Keys, value: Keys) -> bool:
+    """Whether torch's flash attention takes them: it is the one that knows varlen, in 16 bits only."""
+    size = query.shape[-1]
+    fits = size % 8 == 0 and size <= MAX_HEAD_DIM and key.shape[-1] == value.shape[-1] == size
+    return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and fits
+
+
+def flash_attention(
+    query: Queries, key: Keys, value: Keys, cu_seqlens_q: CuSeqlens, cu_seqlens_k: CuSeqlens,
+    max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float,
+) -> tuple[Queries, Lse]:  # fmt: skip
+    settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, False)
+    outcome = torch.ops.aten._flash_attention_forward(query, key, value, *settings, scale=scale)
+    return outcome[0].contiguous(), outcome[1]
+
+
+def flash_attention_backward(
+    grad_output: Queries, query: Queries, key: Keys, value: Keys, out: Queries, lse: Lse, cu_seqlens_q: CuSeqlens,
+    cu_seqlens_k: CuSeqlens, max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float,
+) -> tuple[Queries, Keys, Keys]:  # fmt: skip
+    """Where queries read other keys too, `out` and `lse` are of all keys; gradients are those through these."""
+    no_dropout = torch.zeros(2, dtype=torch.uint64, device=query.device), torch.empty(0, device=query.device)
+    settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, *no_dropout)
+    heads = (grad_output.contiguous(), query, key, value, out, lse)
+    grads = torch.ops.aten._flash_attention_backward(*heads, *settings, scale=scale)
+    return grads[0].contiguous(), grads[1].contiguous(), grads[2].contiguous()
+
+
+def attention_by_row(query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float) -> Queries:
+    """A call of sdpa for each row: for CPUs, fp32 and odd head dimensions."""
+    grouped = query.shape[1] != key.shape[1]
+    out = query.new_empty(*query.shape[:2], value.shape[-1])
+    for own, read in rows:
+        q, k, v = (x.transpose(0, 1)[None] for x in (query[own], gather_slices(key, read), gather_slices(value, read)))
+        square = q.shape[2] == k.shape[2]
+        mask = None if square else causal_mask(q.shape[2], k.shape[2], q.device)
+        part = scaled_dot_product_attention(q, k, v, mask, is_causal=square, scale=scale, enable_gqa=grouped)
+        out[own] = part[0].transpose(0, 1)
+    return out
+
+
+def attention_backward_by_row(
+    grad_output: Queries, query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float
+) -> tuple[Queries, Keys, Keys]:
+    """By the formula, as an operator's own backward pass has no autograd to ask."""
+    shares = query.shape[1] // key.shape[1]  # query heads of one key head
+    total = [x.new_zeros(x.shape, dtype=torch.float32) for x in (query, key, value)]
+    for own, read in rows:
+        g, q = (x[own].float().unflatten(1, (-1, shares)) for x in (grad_output, query))
+        k, v = gather_slices(key, read).float(), gather_slices(value, read).float()
+        scores = torch.einsum("lhsd,mhd->hslm", q, k) * scale
+        p = scores.masked_fill(~causal_mask(scores.shape[2], scores.shape[3], scores.device), -torch.inf).softmax(-1)
+        slope = torch.einsum("lhsd,mhd->hslm", g, v)
+        slope = scale * p * (slope - (slope * p).sum(-1, keepdim=True))
+        total[0][own] = torch.einsum("hslm,mhd->lhsd", slope, k).flatten(1, 2)
+        lengths = [place.stop - place.start for place in read]
+        for x, part in (1, torch.einsum("hslm,lhsd->mhd", slope, q)), (2, torch.einsum("hslm,lhsd->mhd", p, g)):
+            for place, piece in zip(read, part.split(lengths), strict=True):
+                total[x][place] += piece
+    return total[0].to(query.dtype), total[1].to(key.dtype), total[2].to(value.dtype)
+
+
+def gather_slices(x: Tensor, places: list[slice]) -> Tensor:
+    return torch.cat([x[place] for place in places])
+
+
+def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "L M"]:
+    """Whether a query reads a key: the last of both is the same token."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def row_reads(
+    cu_seqlens: CuSeqlens, prompt_index: Int[Tensor, " C"] | None, cu_prompt_lens: Int[Tensor, " A1"] | None
+) -> list[RowReads]:
+    """Each row reads itself, and answers, which are the last rows, their prompt before that."""
+    rows = [slice(*edges) for edges in pairwise(cu_seqlens.tolist())]
+    if prompt_index is None or cu_prompt_lens is None:
+        return [(own, [own]) for own in rows]
+    first = [int(place) for place in prompt_index[cu_prompt_lens[:-1].long()]]
+    lengths = [end - begin for begin, end in pairwise(cu_prompt_lens.tolist())]
+    prompts = [slice(at, at + length) for at, length in zip(first, lengths, strict=True)]
+    alone = len(rows) - len(prompts)
+    return [(own, [own]) for own in rows[:alone]] + [
+        (own, [prompt, own]) for own, prompt in zip(rows[alone:], prompts, strict=True)
+    ]

@@ -28,9 +28,9 @@ class Reference:
         """Log-probs at the sampling temperature; zero off the mask. Collective where it is sharded."""
         self.model.to(batch.tokens.device)  # Lightning moves modules only
         with without(self.model.modules()) if self.free else nullcontext():
-            logp = self.model.read(batch, micros, temperature, "none").logp
+            logp = self.model.batch_stats(batch, micros, temperature, "none").logp
         if not self.free:
-            self.model.let_go()
+            self.model.reshard()
         return logp
 
 

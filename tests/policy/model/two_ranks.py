@@ -1,4 +1,4 @@
-"""One of two ranks that share a model, run by test_sharding.py as `two_ranks.py FOLDER RANK MODEL...`."""
+"""One of two ranks that share a model, run by test_fsdp.py as `two_ranks.py FOLDER RANK MODEL...`."""
 
 import sys
 from pathlib import Path
@@ -12,9 +12,9 @@ from isentropic.batch import RolloutBatch
 from isentropic.policy.batching.micro_batches import micro_batches
 from isentropic.policy.model import fsdp
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
-from isentropic.policy.model.lora import LowRank
+from isentropic.policy.model.lora import LoraSettings
 
-ADAPTER = LowRank(rank=3, alpha=6.0, targets=["q_proj", "o_proj", "down_proj"], base_dtype="float32", seed=5)
+ADAPTER = LoraSettings(rank=3, alpha=6.0, targets=["q_proj", "o_proj", "down_proj"], base_dtype="float32", seed=5)
 TOKENS = torch.randint(24, (4, 11), generator=torch.Generator().manual_seed(0))
 MASK = torch.arange(11).expand(4, 11) > 2
 
@@ -49,16 +49,16 @@ def whole_heads(model):
     rows, no = torch.zeros(len(TOKENS)), torch.zeros(len(TOKENS), dtype=torch.bool)
     batch = RolloutBatch(TOKENS, MASK, rows.long(), rows, no, no, torch.zeros(TOKENS.shape))
     (micro,) = micro_batches(MASK, None, None, packed=False)
-    logp = model.think(batch, micro, 1.0, "none").logp
+    logp = model.token_stats(batch, micro, 1.0, "none").logp
     found = [whole()]
     loss = logp.sum()
     torch.autograd.grad(loss, logp, retain_graph=True)
     found.append(whole())
     loss.backward()
     found.append(whole())
-    model.read(batch, [micro], 1.0, "none")
+    model.batch_stats(batch, [micro], 1.0, "none")
     found.append(whole())
-    model.let_go()
+    model.reshard()
     return [*found, whole()]
 
 
@@ -69,7 +69,7 @@ def gathered(model, once):
     places = model.layers[0].self_attn.q_proj, model.lm.get_output_embeddings()
     whole = []
     for _ in range(2):
-        with model.gathering(once):
+        with model.keep_gathered(once):
             for rows in ([0, 1], [2, 3]):
                 model.set_requires_gradient_sync(rows == [2, 3])
                 model(TOKENS[rows], MASK[rows], 11, 1.0)[0].sum().backward()
@@ -77,7 +77,7 @@ def gathered(model, once):
         whole.append([not isinstance(place.weight, DTensor) for place in places])
         optimizer.step()
         optimizer.zero_grad()
-    with model.gathering(once), torch.no_grad():
+    with model.keep_gathered(once), torch.no_grad():
         logp = model(TOKENS, MASK, 11, 1.0)[0]
     whole.append([not isinstance(place.weight, DTensor) for place in places])
     return {"whole": whole, "logp": logp, "after": cloned(model)}
