@@ -10,25 +10,17 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from isentropic.config.build import BadInput, bad_input
+from isentropic.config.build import bad_input
 from isentropic.config.compose import check_jobs, compose, loader_of
 from isentropic.config.entry import CONFIGS, one_sentence, quiet, read_environment
-from isentropic.launching.facts import NO_DEVICE, Facts, look, spans, table, wrong
-from isentropic.launching.place import Place, barred, place
 
-if TYPE_CHECKING:
-    from isentropic.launching.meeting import Meeting
-
-ALONE = "--sampler"  # what a process is called with that only starts the sampler
-GRACE = 10.0  # seconds that ranks may be apart when each keeps to its own limit
+CHECKED, SAMPLER_ONLY = "--checked", "--sampler"  # to processes of its own: the settings are; start the sampler alone
+GRACE = 10.0  # seconds for the other ranks to leave after this one
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,109 +30,49 @@ def main(arguments: Sequence[str]) -> int:
     read_environment()
     quiet()
     with one_sentence():
-        if ALONE in arguments:
-            start_sampler(settings([one for one in arguments if one != ALONE]))
+        loader, overrides = loader_of(CONFIGS), [one for one in arguments if one not in (CHECKED, SAMPLER_ONLY)]
+        if CHECKED not in arguments:
+            check_jobs(loader, "preflight", overrides, sweep=False)
+        cfg = compose(loader, "preflight", overrides)
+        if SAMPLER_ONLY in arguments:
+            start_sampler(cfg)
             return 0
-        with bad_input():
-            mine = place(os.environ)
-        if reason := barred(mine, os.environ):
-            raise BadInput(reason)
-        cfg = settings([*arguments])
-        tasks = cfg.trainer.devices if isinstance(cfg.trainer.devices, int) and cfg.trainer.devices > 0 else None
-        if mine.launcher is None and tasks and tasks > 1 and cfg.trainer.num_nodes == 1:
-            return with_further(cfg, tasks, arguments)
-        return check(cfg, mine, tasks, arguments)
+        return check(cfg, overrides)
 
 
-def settings(overrides: list[str]) -> DictConfig:
-    """Raises BadInput."""
-    loader = loader_of(CONFIGS)
-    check_jobs(loader, "preflight", overrides, sweep=False)
-    return compose(loader, "preflight", overrides)
+def check(cfg: DictConfig, overrides: list[str]) -> int:
+    """Raises BadInput where ranks cannot meet."""
+    from isentropic.launching.node_info import find_rank, inspect
+    from isentropic.launching.preflight import Limits, preflight
+
+    again = [sys.executable, "-m", "isentropic", "preflight", *overrides, CHECKED]
+    trainer, children = cfg.trainer, list[subprocess.Popen[bytes]]()
+    tasks = trainer.devices if isinstance(trainer.devices, int) and trainer.devices > 0 else None
+    with bad_input():
+        rank = find_rank(os.environ)
+        if rank.launcher is None and tasks and tasks > 1 and trainer.num_nodes == 1:
+            children = start_other_ranks(tasks, again)
+            rank = find_rank(os.environ)
+        info = inspect(rank, trainer.accelerator, tasks, trainer.num_nodes)
+        command = [*again, SAMPLER_ONLY] if starts_engine(cfg.sampler, rank.rank) else None
+        try:
+            return preflight(rank, info, Path(cfg.paths.logs), command, Limits(**cfg.limits))
+        finally:
+            for child in children:
+                try:
+                    child.wait(GRACE)
+                except subprocess.TimeoutExpired:
+                    child.kill()
 
 
-def with_further(cfg: DictConfig, tasks: int, arguments: Sequence[str]) -> int:
-    from isentropic.launching.trials import python, start_further
-
+def start_other_ranks(size: int, command: Sequence[str]) -> list[subprocess.Popen[bytes]]:
+    """Ranks 1 and on of this machine, where no launcher has started them; this process becomes rank 0."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    children = start_further(tasks, port, python(*arguments))
-    try:
-        return check(cfg, place(os.environ), tasks, arguments)
-    finally:
-        for child in children:
-            try:
-                child.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                child.kill()
-
-
-def check(cfg: DictConfig, mine: Place, tasks: int | None, arguments: Sequence[str]) -> int:
-    """Of this rank: the exit code, the same on all that met. Raises BadInput where they cannot meet."""
-    from isentropic.launching import trials
-    from isentropic.launching.meeting import Meeting
-
-    facts, limits = look(mine, cfg.trainer.accelerator, tasks, cfg.trainer.num_nodes), cfg.limits
-    cuda, alone = facts.card is not None, trials.python(*arguments, ALONE)
-    engine = starts_engine(cfg.sampler, mine.rank)
-    with bad_input():
-        meeting = Meeting(mine, limits.meet)
-        meeting.bring("facts", asdict(facts))
-        found = introduce(meeting, limits.meet) if mine.rank == 0 else []
-        steps: list[tuple[str, float, Callable[[], list[str]]]] = [
-            ("files", limits.files, lambda: trials.files(meeting, Path(cfg.paths.logs), limits.files)),
-            ("all-reduce", limits.all_reduce, lambda: trials.all_reduce(meeting, cuda, limits.all_reduce)),
-            ("sampler", limits.sampler, lambda: trials.sampler(meeting, alone, cuda, limits.sampler) if engine else []),
-        ]
-        if meeting.hear("together", 2 * limits.meet):
-            for name, limit, trial in steps:
-                found += attempt(meeting, name, limit, trial)
-        return conclude(meeting, found)
-
-
-def introduce(meeting: "Meeting", limit: float) -> list[str]:
-    """Prints who came; returns what is wrong with them, and tells all whether it makes sense to go on."""
-    everyone = [Facts(**facts) for facts in meeting.collect("facts", limit).values()]
-    print(table(everyone), flush=True)
-    absent = sorted(set(range(meeting.place.size)) - {facts.rank for facts in everyone})
-    found = wrong(everyone)
-    if absent:
-        found.insert(0, f"rank {spans(absent)} of {meeting.place.size} did not come within {limit:g} s (limits.meet)")
-    meeting.tell("together", not absent and not any(facts.device == NO_DEVICE for facts in everyone))
-    return found
-
-
-def attempt(meeting: "Meeting", name: str, limit: float, trial: Callable[[], list[str]]) -> list[str]:
-    """Tries on this rank; on rank 0, prints how it went on all, and returns what went wrong."""
-    begun = monotonic()
-    said = trial()
-    meeting.bring(name, {"said": said, "seconds": monotonic() - begun})
-    if meeting.place.rank != 0:
-        return []
-    results = meeting.collect(name, limit + GRACE)
-    silent = sorted(set(range(meeting.place.size)) - set(results))
-    found = [text for result in results.values() for text in result["said"]]
-    if silent:
-        found.append(f"rank {spans(silent)} did not end the {name} trial within {limit:g} s")
-    seconds = max((result["seconds"] for result in results.values()), default=0.0)
-    print(f"{name}: {'failed' if found else 'works'} on {meeting.place.size} ranks, {seconds:.1f} s", flush=True)
-    return found
-
-
-def conclude(meeting: "Meeting", found: list[str]) -> int:
-    """Rank 0 says what is wrong and leaves last, as the others hear of it from a store that it keeps."""
-    if meeting.place.rank != 0:
-        code = int(meeting.hear("code", GRACE))
-        meeting.bring("leaving", True)
-        return code
-    for text in found:
-        print(f"wrong: {text}", flush=True)
-    if not found:
-        print("nothing is wrong", flush=True)
-    meeting.tell("code", int(bool(found)))
-    meeting.bring("leaving", True)
-    meeting.collect("leaving", GRACE)
-    return int(bool(found))
+    os.environ |= {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ |= {"RANK": "0", "LOCAL_RANK": "0"}
+    ranks = ({"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(1, size))
+    return [subprocess.Popen(command, env=os.environ | own, stdin=subprocess.DEVNULL) for own in ranks]
 
 
 def starts_engine(sampler: DictConfig, rank: int) -> bool:
