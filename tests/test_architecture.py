@@ -61,8 +61,7 @@ COLLECTIVES = {
     "sampler/vllm/devices.py",
     "sampler/vllm/server.py",
     "sampler/vllm/tensor_parallel.py",
-    "launching/meeting.py",
-    "launching/trials.py",
+    "launching/preflight.py",
 }
 SHARDING = re.compile(r"torch\.distributed\.(fsdp|tensor|device_mesh|checkpoint)\b")
 

@@ -45,8 +45,8 @@ sweep: {dir: 'sweeps/${sweep_name:}', subdir: '${job_name:${hydra.overrides.task
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     configs = tmp_path / "configs" / "hydra"
-    for group, option in (("launcher", "local"), ("sweeper", "grid")):
-        (configs / group).mkdir(parents=True)
+    for group, option in (("launcher", "local"), ("launcher", "slurm"), ("sweeper", "grid")):
+        (configs / group).mkdir(parents=True, exist_ok=True)
         (configs / group / f"{option}.yaml").write_text((ROOT / f"configs/hydra/{group}/{option}.yaml").read_text())
     (configs / "default.yaml").write_text(HYDRA)
     (configs.parent / "train.yaml").write_text(CONFIG)

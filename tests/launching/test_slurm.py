@@ -164,3 +164,14 @@ def test_a_script_is_shown_on_a_machine_without_slurm(tmp_path, monkeypatch, cap
     (outcome,) = replace(SLURM, dry=True).run([job(tmp_path, "seed=0")], lambda _: cfg)
     assert outcome.reason == "not submitted, as dry=true" and not list(tmp_path.iterdir())
     assert capsys.readouterr().out.startswith("#!/bin/bash\n#SBATCH --job-name=")
+
+
+def test_a_run_by_itself_is_submitted_as_one_job_and_never_trains_where_it_was_called(project, shell):
+    launcher = ["hydra/launcher=slurm", "hydra.launcher.dry=true"]
+    process = shell("seed=1", *launcher, PATH="")
+    out, _ = process.communicate()
+    assert process.returncode == 0 and "#SBATCH --array=0-0\n" in out and "1 unfinished" in out
+    assert not [*project.rglob("status.json")]
+    process = shell("seed=1", *launcher, "hydra.run.dir=here", PATH="")
+    out, _ = process.communicate()
+    assert process.returncode == 1 and "error: hydra.run.dir=here is the folder of a run on this machine" in out

@@ -32,7 +32,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput
-from isentropic.config.compose import CONFIGS, ROOT, check_jobs, loader_of
+from isentropic.config.compose import CONFIGS, ROOT, check_jobs, compose, loader_of
 from isentropic.config.names import name_sweep, quoted
 from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
@@ -166,9 +166,24 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
     loader = loader_of(configs, arguments.config_dir)
     sweep = arguments.multirun or "hydra.mode=MULTIRUN" in arguments.overrides
     name_sweep(arguments.overrides)
+    if not sweep and not arguments.cfg and _is_submitted(compose(loader, name, arguments.overrides), arguments):
+        sys.argv.append("--multirun")  # a sweep of one job
     if not arguments.cfg and rank() == 0:
         print(f"isentropic {' '.join([name, *arguments.overrides])}: checking every setting", flush=True)
     check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
+
+
+def _is_submitted(cfg: DictConfig, arguments: Namespace) -> bool:
+    """Whether a run by itself goes to a cluster's queue; a job of a sweep says `hydra.mode=RUN`. Raises BadInput."""
+    launcher = cfg.hydra.runtime.choices["hydra/launcher"]
+    if launcher in ("local", "basic") or "hydra.mode=RUN" in arguments.overrides:
+        return False
+    if folder := next((line for line in arguments.overrides if line.startswith("hydra.run.dir=")), None):
+        raise BadInput(
+            f"{folder} is the folder of a run on this machine; for hydra/launcher={launcher} name its parent "
+            "by hydra.sweep.dir and the folder in it by hydra.sweep.subdir"
+        )
+    return True
 
 
 def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
