@@ -19,7 +19,7 @@ import torch
 import triton
 from torch import Tensor, nn
 
-from isentropic.policy.model import head_gradient, head_summary
+from isentropic.policy.model import logits_kernels
 from isentropic.policy.model.logprobs import row_stats
 
 GIB = 2**30
@@ -161,23 +161,23 @@ def tune(rows: int, vocabulary: int, repeats: int) -> list[dict[str, Any]]:
     """Both kernels on whole logits, by the columns and the warps of a program."""
     logits = torch.randn(rows, vocabulary, device="cuda", dtype=torch.bfloat16)
     targets, pull = torch.zeros(rows, device="cuda", dtype=torch.long), torch.randn(rows, device="cuda")
-    room = head_summary.begin(targets)
+    room = logits_kernels.allocate_stats(targets)
 
     def read_into(part: Tensor, first: int, entropy: bool = True, sensitivity: bool = True) -> None:
-        head_summary.summarize(part, first, targets, *room, 1.0, entropy, sensitivity, begins=True, ends=True)
+        logits_kernels.accumulate_stats(part, first, targets, *room, 1.0, entropy, sensitivity, begins=True, ends=True)
 
     def read(entropy: bool, sensitivity: bool) -> float:
         return median_ms(lambda: read_into(logits, 0, entropy, sensitivity), repeats)
 
     def write(entropy_pull: Tensor | None) -> float:
         values = (targets, pull, pull, pull, entropy_pull, 1.0)
-        return median_ms(lambda: head_gradient.differentiate(logits, 0, *values), repeats)
+        return median_ms(lambda: logits_kernels.logits_grad(logits, 0, *values), repeats)
 
     found = [products(logits, read_into, repeats)]
     print(json.dumps(found[0]), flush=True)
     for block, warps in product((1024, 2048, 4096, 8192), (2, 4, 8)):
-        head_summary.BLOCK = head_gradient.BLOCK = block
-        head_summary.WARPS = head_gradient.WARPS = warps
+        logits_kernels.STATS_BLOCK = logits_kernels.GRAD_BLOCK = block
+        logits_kernels.WARPS = warps
         times = {"read": read(False, False), "read_entropy": read(True, False), "read_value": read(True, True)}
         times |= {"write": write(None), "write_entropy": write(pull)}
         row = {"case": "tune", "block": block, "warps": warps}

@@ -5,7 +5,7 @@ logp[b, s] is the log-probability of tokens[b, s] given tokens[b, :s].
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,6 +19,10 @@ PerRow = Float[Tensor, " B"]
 Flag = Bool[Tensor, " B"]
 Group = Int[Tensor, " B"]
 Scalar = Float[Tensor, ""]
+PerTarget = Float[Tensor, " N"]  # one value for each token that the policy chose
+# Of a forward, whether entropy is computed: not at all, as a value (with its sensitivity), or with a gradient. It costs
+# half as much again as the log-probs.
+EntropyMode = Literal["none", "value", "gradient"]
 # One value per name. Those of an optimizer step are added up over its micro-batches; the mean over ranks is the value.
 Metrics = dict[str, Scalar | float]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}  # by their names in settings

@@ -10,10 +10,20 @@ from torch.distributed.fsdp import FSDPModule
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.diagnostics import of_micro_batch
-from isentropic.batch import Credit, Drive, Mask, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Totals
+from isentropic.batch import (
+    Credit,
+    Drive,
+    EntropyMode,
+    Mask,
+    Metrics,
+    PerToken,
+    RolloutBatch,
+    ScoredBatch,
+    TokenStats,
+    Totals,
+)
 from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.model.language_model import LanguageModel
-from isentropic.policy.model.logprobs import Entropy
 from isentropic.reductions import totals
 
 
@@ -81,7 +91,7 @@ class Update:
     ) -> tuple[TokenStats, Metrics]:
         """Adds the gradient of a micro-batch to that of the step."""
         paid = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
-        wanted: Entropy = "value" if self.once else "gradient" if paid else "none"
+        wanted: EntropyMode = "value" if self.once else "gradient" if paid else "none"
         stats, rows = self.policy.token_stats(batch, micro, self.temperature, wanted), batch[micro.rows]
         sensitivity, known = now.sensitivity[micro.rows], stats
         if self.once:

@@ -46,13 +46,12 @@ import itertools
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from isentropic.policy.model.head_gradient import differentiate_block
-from isentropic.policy.model.head_summary import summarize_row
+from isentropic.policy.model.logits_kernels import logits_grad_kernel, logits_stats_kernel
 
 POINTERS = {"logits": "*bf16", "targets": "*i64", "stride": "i32", "width": "i32", "first": "i32", "rows": "i32"}
 for kernel, flags, sizes in (
-    (summarize_row, ("ENTROPY", "SENSITIVITY", "BEGINS", "ENDS"), {"LANES": 512, "WIDE": 8}),
-    (differentiate_block, ("ENTROPY",), {"BLOCK": 2048}),
+    (logits_stats_kernel, ("ENTROPY", "SENSITIVITY", "BEGINS", "ENDS"), {"LANES": 512, "WIDE": 8}),
+    (logits_grad_kernel, ("ENTROPY",), {"BLOCK": 2048}),
 ):
     names = kernel.arg_names
     signature = {
@@ -274,10 +273,10 @@ def test_a_gpu_takes_the_kernels():
     learns=st.booleans(),
 )
 def test_spans_cover_the_vocabulary_within_their_memory(rows, vocabulary, dim, chunk, dtypes, learns):
-    from isentropic.policy.model.fused_logprobs import lay_out
+    from isentropic.policy.model.fused_logprobs import plan_logit_chunks
 
     weight = torch.empty(vocabulary, dim, dtype=dtypes[0], device="meta")
-    gradient, spans = lay_out(rows, weight, dtypes[1], chunk, learns)
+    gradient, spans = plan_logit_chunks(rows, weight, dtypes[1], chunk, learns)
     assert [0, *(span.last for span in spans)] == [*(span.first for span in spans), vocabulary]
     assert all(span.logits.shape == (rows, span.last - span.first) for span in spans)
     assert [span.kept for span in spans] == sorted((span.kept for span in spans), reverse=True)

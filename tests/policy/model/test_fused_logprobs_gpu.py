@@ -62,8 +62,7 @@ def test_the_head_takes_its_gradients_and_a_chunk_and_no_more(chunk):
 
 
 def test_logits_beyond_32_bits_are_found():
-    from isentropic.policy.model.head_gradient import differentiate
-    from isentropic.policy.model.head_summary import begin, summarize
+    from isentropic.policy.model.logits_kernels import accumulate_stats, allocate_stats, logits_grad
 
     memory = torch.empty(2**31 + 4096, device="cuda", dtype=torch.bfloat16)
     far = memory.as_strided((2, 3000), (2**31, 1))
@@ -72,10 +71,10 @@ def test_logits_beyond_32_bits_are_found():
     targets, pull = torch.tensor([5, 2999], device="cuda"), torch.tensor([1.0, -2.0], device="cuda")
     results = []
     for logits in (far, near):
-        running, found = begin(targets)
-        summarize(logits, 0, targets, running, found, 1.0, True, True, begins=True, ends=True)
+        running, found = allocate_stats(targets)
+        accumulate_stats(logits, 0, targets, running, found, 1.0, True, True, begins=True, ends=True)
         logp, entropy, sensitivity, size = found
-        differentiate(logits, 0, targets, size, entropy, pull, pull, 1.0)
+        logits_grad(logits, 0, targets, size, entropy, pull, pull, 1.0)
         results.append((logp, entropy, sensitivity, logits))
     for ours, theirs in zip(*results, strict=True):
         assert ours.any()

@@ -1,11 +1,11 @@
-"""The log-prob head on a GPU: the vocabulary in spans, whose logits are kept as far as memory goes, else made again.
+"""The log-prob head on a GPU: logits in chunks of the vocabulary, kept as far as memory allows, else recomputed.
 
-Three products are the least: logits, gradient of the states, gradient of the weight. Logits that are not kept cost a
-fourth. So the memory of a chunk, when it has served for all others, keeps the logits of as many tokens as it holds; and
-so does the weight's gradient, until it is written, of which the rows for span 1 lie where logits of span 0 were:
+Three matrix products are the least: logits, gradient of the states, gradient of the weight. Logits that are not kept
+cost a fourth. So the memory of the last chunk, reused by all others before, keeps its logits for the backward pass; and
+so does the weight's gradient until it is written, of which the rows for chunk 1 lie where the logits of chunk 0 were:
 
-    gradient of the weight   | its rows for span 0 | logits of span 0 | logits of span 1    |
-    chunk                    | logits of span 4, then of span 3, then, kept, of span 2      |
+    gradient of the weight   | its rows for chunk 0 | logits of chunk 0 | logits of chunk 1    |
+    memory of a chunk        | logits of chunk 4, then of chunk 3, then, kept, of chunk 2      |
 """
 
 from dataclasses import dataclass
@@ -17,17 +17,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from isentropic.policy.model.head_gradient import differentiate
-from isentropic.policy.model.head_summary import begin, summarize
-from isentropic.policy.model.logprobs import Entropy, Values
+from isentropic.batch import EntropyMode, PerTarget
+from isentropic.policy.model.logits_kernels import accumulate_stats, allocate_stats, logits_grad
 
-ALIGNED = 64  # tokens to which a span is rounded
-ROW = 8  # tokens to which a row of logits is: 16 bytes, which tensor cores ask for
+ALIGNED = 64  # vocabulary entries to which a chunk is rounded
+ROW = 8  # entries to which a row of logits is padded: 16 bytes, which tensor cores ask for
 
 
 @dataclass(frozen=True)
-class Span:
-    """Tokens from first to last, and where their logits are."""
+class LogitChunk:
+    """Vocabulary entries first to last, and the memory of their logits."""
 
     first: int
     last: int
@@ -35,40 +34,40 @@ class Span:
     kept: bool
 
 
-def lay_out(
-    rows: int, weight: Float[Tensor, "V D"], dtype: torch.dtype, chunk: int, learns: bool
-) -> tuple[Float[Tensor, "V D"] | None, list[Span]]:
-    """Memory for the weight's gradient where it learns, and the spans in the order of the backward pass.
+def plan_logit_chunks(
+    rows: int, weight: Float[Tensor, "V D"], dtype: torch.dtype, logits_chunk: int, learns: bool
+) -> tuple[Float[Tensor, "V D"] | None, list[LogitChunk]]:
+    """Memory for the weight's gradient where it is trained, and the chunks in the order of the backward pass.
 
-    Beside the gradient, no more than chunk * V logits have room, but at least 64 of each row.
+    Beside the gradient there is memory for logits_chunk * V logits, but at least 64 of each row.
     """
     vocabulary, dim = weight.shape
-    gradient, spans, first = None, list[Span](), 0
+    gradient, chunks, first = None, list[LogitChunk](), 0
     if learns:
         gradient = torch.empty(vocabulary, dim, dtype=weight.dtype, device=weight.device)
         own, other = dim * weight.dtype.itemsize, rows * dtype.itemsize  # bytes of a token: gradient, logits
         head = vocabulary * own**2 // (own**2 + (own + other) * other) // ALIGNED * ALIGNED
-        first = head + head * other // own // ALIGNED * ALIGNED  # so that rows up to here end where its logits begin
+        first = head + head * other // own // ALIGNED * ALIGNED  # rows up to here end where its logits begin
         memory = gradient.view(-1)[head * dim :].view(dtype)
         edges = sorted({0, head, first})
-        spans += [Span(a, b, matrix(memory[rows * a :], rows, b - a), True) for a, b in pairwise(edges)]
-    room = min(max(chunk * vocabulary // rows // ALIGNED, 1) * ALIGNED, vocabulary - first)
-    memory = torch.empty(rows * up(room, ROW), dtype=dtype, device=weight.device)
-    spans.append(Span(first, first + room, matrix(memory, rows, room), True))
+        chunks += [LogitChunk(a, b, as_matrix(memory[rows * a :], rows, b - a), True) for a, b in pairwise(edges)]
+    room = min(max(logits_chunk * vocabulary // rows // ALIGNED, 1) * ALIGNED, vocabulary - first)
+    memory = torch.empty(rows * round_up(room, ROW), dtype=dtype, device=weight.device)
+    chunks.append(LogitChunk(first, first + room, as_matrix(memory, rows, room), True))
     left = vocabulary - first - room
-    step = up(-(-left // -(-left // room)), ALIGNED) if left else 1
+    step = round_up(-(-left // -(-left // room)), ALIGNED) if left else 1
     for start in range(first + room, vocabulary, step):
         last = min(start + step, vocabulary)
-        spans.append(Span(start, last, matrix(memory, rows, last - start), False))
-    return gradient, spans
+        chunks.append(LogitChunk(start, last, as_matrix(memory, rows, last - start), False))
+    return gradient, chunks
 
 
-def up(number: int, unit: int) -> int:
+def round_up(number: int, unit: int) -> int:
     return -(-number // unit) * unit
 
 
-def matrix(memory: Tensor, rows: int, width: int) -> Float[Tensor, "N W"]:
-    return memory[: rows * up(width, ROW)].view(rows, up(width, ROW))[:, :width]
+def as_matrix(memory: Tensor, rows: int, width: int) -> Float[Tensor, "N W"]:
+    return memory[: rows * round_up(width, ROW)].view(rows, round_up(width, ROW))[:, :width]
 
 
 def fused_stats(
@@ -76,9 +75,9 @@ def fused_stats(
     head: nn.Linear,
     targets: Int[Tensor, " N"],
     temperature: float,
-    chunk: int,
-    wanted: Entropy,
-) -> tuple[Values, Values, Values]:
+    logits_chunk: int,
+    wanted: EntropyMode,
+) -> tuple[PerTarget, PerTarget, PerTarget]:
     """`row_stats` with products in the type of autocast, where it is on, else in the weight's.
 
     One backward pass only: it leaves the logits' gradient where they were.
@@ -87,7 +86,7 @@ def fused_stats(
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else head.weight.dtype
     keep = torch.is_grad_enabled()
     values: Any = FusedStats.apply(
-        states, head.weight, head.bias, targets.contiguous(), temperature, chunk, wanted, dtype, keep
+        states, head.weight, head.bias, targets.contiguous(), temperature, logits_chunk, wanted, dtype, keep
     )
     return values
 
@@ -101,78 +100,80 @@ class FusedStats(torch.autograd.Function):
         bias: Float[Tensor, " V"] | None,
         targets: Int[Tensor, " N"],
         temperature: float,
-        chunk: int,
-        wanted: Entropy,
+        logits_chunk: int,
+        wanted: EntropyMode,
         dtype: torch.dtype,
         keep: bool,
-    ) -> tuple[Values, Values, Values]:
+    ) -> tuple[PerTarget, PerTarget, PerTarget]:
         ctx.dtype, ctx.temperature, ctx.wanted = states.dtype, temperature, wanted
         states = states.detach().to(dtype)
-        ctx.memory = _, spans = lay_out(max(len(states), 1), weight, dtype, chunk, keep and ctx.needs_input_grad[1])
-        running, found = begin(targets)
-        for span in reversed(spans) if len(states) else ():
-            fill(span, states, weight, bias)
-            ends = span is spans[-1], span is spans[0]
+        ctx.memory = _, chunks = plan_logit_chunks(
+            max(len(states), 1), weight, dtype, logits_chunk, keep and ctx.needs_input_grad[1]
+        )
+        running, stats = allocate_stats(targets)
+        for chunk in reversed(chunks) if len(states) else ():
+            compute_logits(chunk, states, weight, bias)
+            ends = chunk is chunks[-1], chunk is chunks[0]
             asked = wanted != "none", wanted == "value"
-            summarize(span.logits, span.first, targets, running, found, temperature, *asked, *ends)
-        logp, entropy, sensitivity, size = found
-        ctx.save_for_backward(states, weight, bias, targets, size, entropy)
+            accumulate_stats(chunk.logits, chunk.first, targets, running, stats, temperature, *asked, *ends)
+        logp, entropy, sensitivity, lse = stats
+        ctx.save_for_backward(states, weight, bias, targets, lse, entropy)
         ctx.mark_non_differentiable(*([sensitivity] if wanted == "gradient" else [entropy, sensitivity]))
         return logp, entropy, sensitivity
 
     @staticmethod
     @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, pull: Values, entropy_pull: Values, _: Values
+        ctx: Any, grad_output: PerTarget, entropy_grad_output: PerTarget, _: PerTarget
     ) -> tuple[Tensor | None, ...]:
-        states, weight, bias, targets, size, entropy = ctx.saved_tensors
+        states, weight, bias, targets, lse, entropy = ctx.saved_tensors
         if ctx.memory is None:
-            raise RuntimeError("a second backward pass through the head: the first one has used up its logits")
-        (weight_gradient, spans), ctx.memory = ctx.memory, None
+            raise RuntimeError("a second backward pass through the head: the first one has overwritten its logits")
+        (weight_gradient, chunks), ctx.memory = ctx.memory, None
         learns_states, _, learns_bias = ctx.needs_input_grad[:3]
-        gradient = None if len(states) else torch.zeros_like(states)  # a sum over spans, in fp32
+        gradient = None if len(states) else torch.zeros_like(states)  # a sum over chunks, in fp32
         bias_gradient = torch.zeros(len(weight), device=states.device) if learns_bias else None
         if weight_gradient is not None and not len(states):
             weight_gradient.zero_()
-        while spans and len(states):
-            span = spans.pop(0)
-            tokens, d = slice(span.first, span.last), span.logits
-            if not span.kept:
-                fill(span, states, weight, bias)
-            differentiate(
+        while chunks and len(states):
+            chunk = chunks.pop(0)
+            tokens, d = slice(chunk.first, chunk.last), chunk.logits
+            if not chunk.kept:
+                compute_logits(chunk, states, weight, bias)
+            logits_grad(
                 d,
-                span.first,
+                chunk.first,
                 targets,
-                size,
+                lse,
                 entropy,
-                pull.contiguous(),
-                entropy_pull.contiguous() if ctx.wanted == "gradient" else None,
+                grad_output.contiguous(),
+                entropy_grad_output.contiguous() if ctx.wanted == "gradient" else None,
                 ctx.temperature,
             )
             if weight_gradient is not None:
-                product(d.T, states, weight_gradient[tokens])
+                matmul_into(d.T, states, weight_gradient[tokens])
             if learns_states:
                 out = torch.empty(states.shape, device=states.device) if gradient is None else gradient
-                gradient = product(d, weight[tokens].to(d.dtype), out, add=gradient is not None)
+                gradient = matmul_into(d, weight[tokens].to(d.dtype), out, add=gradient is not None)
             if bias_gradient is not None:
                 bias_gradient[tokens] = d.sum(0, dtype=torch.float32)
-            del span, d  # so that none of the logits is left beside what is made of the sums
+            del chunk, d  # frees the logits before the sums are cast
         gradient = gradient.to(ctx.dtype) if learns_states and gradient is not None else None
         bias_gradient = None if bias_gradient is None else bias_gradient.to(bias.dtype)
         return gradient, weight_gradient, bias_gradient, *[None] * 6
 
 
-def fill(span: Span, states: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    tokens = slice(span.first, span.last)
+def compute_logits(chunk: LogitChunk, states: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    tokens = slice(chunk.first, chunk.last)
     part = weight[tokens].to(states.dtype).T  # a cast copy of a whole head would outweigh the logits
     if bias is None:
-        product(states, part, span.logits)
+        matmul_into(states, part, chunk.logits)
     else:
-        torch.addmm(bias[tokens].to(states.dtype), states, part, out=span.logits)
+        torch.addmm(bias[tokens].to(states.dtype), states, part, out=chunk.logits)
 
 
-def product(a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> Tensor:
-    """Rounded once, to the type of `out`: rounded spans would add up to a biased gradient."""
+def matmul_into(a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> Tensor:
+    """Rounded once, to the type of `out`: rounded chunks would add up to a biased gradient."""
     wider = a.dtype != out.dtype
     if wider and a.is_cuda:
         more: dict[str, Any] = {"out_dtype": out.dtype, "out": out}

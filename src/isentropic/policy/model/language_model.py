@@ -13,13 +13,13 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 
-from isentropic.batch import DTYPES, Ids, Mask, PerToken, RolloutBatch, TokenStats
+from isentropic.batch import DTYPES, EntropyMode, Ids, Mask, PerToken, RolloutBatch, TokenStats
 from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.batching.packing import PackedSequences, Prompts, prompts_of
 from isentropic.policy.checkpoint.checks import shape
 from isentropic.policy.model import fsdp, loading, lora
 from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
-from isentropic.policy.model.logprobs import Entropy, row_stats, token_stats
+from isentropic.policy.model.logprobs import row_stats, token_stats
 from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.mixed_precision import low_precision_weights
 from isentropic.policy.model.packed_attention import NAME, unpackable
@@ -112,7 +112,7 @@ class LanguageModel(nn.Module):
         mask: Mask,
         width: int,
         temperature: float,
-        wanted: Entropy = "value",
+        wanted: EntropyMode = "value",
         packed: PackedSequences | None = None,
     ) -> tuple[PerToken, PerToken, PerToken]:
         """Rows start at their first token and are padded on the right, so causality alone hides the padding.
@@ -147,7 +147,9 @@ class LanguageModel(nn.Module):
             return fsdp.keep_gathered(self, cast(Sequence[FSDPModule], self.layers))
         return nullcontext()
 
-    def token_stats(self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: Entropy) -> TokenStats:
+    def token_stats(
+        self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: EntropyMode
+    ) -> TokenStats:
         rows = batch[micro.rows]
         values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.packed)
         # views, as a gradient asked for at what forward itself returned would start FSDP2's backward pass: weights
@@ -156,7 +158,7 @@ class LanguageModel(nn.Module):
 
     @torch.no_grad()
     def batch_stats(
-        self, batch: RolloutBatch, micros: Sequence[MicroBatch], temperature: float, wanted: Entropy
+        self, batch: RolloutBatch, micros: Sequence[MicroBatch], temperature: float, wanted: EntropyMode
     ) -> TokenStats:
         """Of all rows, one micro-batch at a time; zero off the mask. Collective where it is sharded."""
         whole = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))

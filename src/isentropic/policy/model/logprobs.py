@@ -1,7 +1,6 @@
 """Hidden states to what the policy thinks of each chosen token. The shift of logits to tokens exists only here."""
 
 from functools import partial
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -9,10 +8,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
-from isentropic.batch import Ids, Mask, PerToken
-
-Values = Float[Tensor, " N"]
-Entropy = Literal["none", "value", "gradient"]  # what is made of it costs half as much again as the log-probs
+from isentropic.batch import EntropyMode, Ids, Mask, PerTarget, PerToken
 
 
 def token_stats(
@@ -22,7 +18,7 @@ def token_stats(
     mask: Mask,
     temperature: float,
     chunk: int,
-    wanted: Entropy,
+    wanted: EntropyMode,
 ) -> tuple[PerToken, PerToken, PerToken]:
     """What `row_stats` makes of the masked tokens; zero elsewhere.
 
@@ -40,8 +36,8 @@ def row_stats(
     targets: Int[Tensor, " N"],
     temperature: float,
     chunk: int,
-    wanted: Entropy,
-) -> tuple[Values, Values, Values]:
+    wanted: EntropyMode,
+) -> tuple[PerTarget, PerTarget, PerTarget]:
     """Log-prob, entropy and sensitivity in fp32, of logits / temperature: a state and the token after it a row.
 
     No tensor of [rows, vocabulary] has more than `chunk` rows, and none is kept: the backward pass computes it again.
@@ -68,8 +64,8 @@ def logits_stats(
     bias: Float[Tensor, " V"] | None,
     targets: Int[Tensor, " N"],
     temperature: float,
-    wanted: Entropy,
-) -> tuple[Values, Values, Values]:
+    wanted: EntropyMode,
+) -> tuple[PerTarget, PerTarget, PerTarget]:
     log_probs = (linear(states, weight, bias).float() / temperature).log_softmax(-1)
     logp = log_probs.gather(-1, targets[:, None])[:, 0]
     unknown = torch.full_like(logp, torch.nan)
@@ -81,13 +77,13 @@ def logits_stats(
     return logp, uncertainty, sensitivity(log_probs.detach(), logp.detach(), uncertainty)
 
 
-def entropy(log_probs: Float[Tensor, "N V"]) -> Values:
+def entropy(log_probs: Float[Tensor, "N V"]) -> PerTarget:
     """Finite, in value and gradient, where a logit is minus infinity: an impossible token adds nothing."""
     possible = log_probs > float("-inf")
     return -(log_probs.exp() * torch.where(possible, log_probs, 0)).sum(-1)
 
 
-def sensitivity(log_probs: Float[Tensor, "N V"], logp: Values, entropy: Values) -> Values:
+def sensitivity(log_probs: Float[Tensor, "N V"], logp: PerTarget, entropy: PerTarget) -> PerTarget:
     """Minus the derivative of the entropy along one policy-gradient step on the logits. arXiv:2606.19236
 
     p (ln p + H) - sum_v p_v^2 (ln p_v + H), with p of the chosen token: positive where praise sharpens the policy,

@@ -1,4 +1,4 @@
-"""The pass over logits on a GPU that makes log-probs and entropies of them."""
+"""The two passes over logits on a GPU: to log-probs, entropies and their sensitivities, and to the logits' gradient."""
 
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false, reportIndexIssue=false
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportUnknownMemberType=false
@@ -12,10 +12,11 @@ import triton.language as tl
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from isentropic.policy.model.logprobs import Values
+from isentropic.batch import PerTarget
 
-BLOCK = 4096  # columns a program goes through at one time
+STATS_BLOCK = 4096  # columns that a program of the first pass goes through at one time
 WIDE = 8  # of which a thread reads so many in one go
+GRAD_BLOCK = 2048  # columns of a program of the second
 WARPS = 4
 IMPOSSIBLE = tl.constexpr(float("-inf"))
 PER_OCTAVE = tl.constexpr(1.4426950408889634)  # exp x = 2^(x / ln 2), which is what the hardware computes
@@ -24,33 +25,37 @@ NOTHING = tl.constexpr(-1024.0)  # octaves, of which 2 to the power is 0
 
 Logits = Float[Tensor, "N W"]
 Running = Float[Tensor, "6 N"]  # top, sums of e, e x, e^2, e^2 x with e = 2^x and x = z - top, logit of the target
-Found = tuple[Values, Values, Values, Values]  # log-prob of the target, entropy, sensitivity, log of the sum of exp
+Stats = tuple[
+    PerTarget, PerTarget, PerTarget, PerTarget
+]  # log-prob of the target, entropy, sensitivity, log of the sum of exp
 
 
-def begin(targets: Int[Tensor, " N"]) -> tuple[Running, Found]:
-    """Room for what is known of each row so far, and for what comes of it."""
+def allocate_stats(targets: Int[Tensor, " N"]) -> tuple[Running, Stats]:
+    """Memory for the running sums of each row, and for its statistics."""
     count, device = len(targets), targets.device
-    logp, entropy, sensitivity, size = (torch.empty(count, device=device) for _ in range(4))
-    return torch.empty(6, count, device=device), (logp, entropy, sensitivity, size)
+    logp, entropy, sensitivity, lse = (torch.empty(count, device=device) for _ in range(4))
+    return torch.empty(6, count, device=device), (logp, entropy, sensitivity, lse)
 
 
-def summarize(
+def accumulate_stats(
     logits: Logits,
     first: int,
     targets: Int[Tensor, " N"],
     running: Running,
-    found: Found,
+    stats: Stats,
     temperature: float,
     entropy: bool,
     sensitivity: bool,
     begins: bool,
     ends: bool,
 ) -> None:
-    """Adds the columns from `first` on to what is known of each row, where it does not begin with them; where it ends
-    with them, writes what was found: NaN where it was not asked for."""
+    """Adds the columns from `first` on to the running sums of each row, which start with the first chunk.
+
+    With the last chunk it writes the statistics: NaN where they were not asked for.
+    """
     rows, width = logits.shape
-    lanes = max(1, min(BLOCK, triton.next_power_of_2(width)) // WIDE)
-    summarize_row[(rows,)](
+    lanes = max(1, min(STATS_BLOCK, triton.next_power_of_2(width)) // WIDE)
+    logits_stats_kernel[(rows,)](
         logits,
         logits.stride(0),
         width,
@@ -58,7 +63,7 @@ def summarize(
         targets,
         running,
         rows,
-        *found,
+        *stats,
         1 / temperature,
         ENTROPY=entropy,
         SENSITIVITY=sensitivity,
@@ -72,8 +77,8 @@ def summarize(
 
 @triton.jit
 @no_type_check  # a checker around the function would hide its source from Triton
-def rebased(top, mass, slope, squares, square_slope, level):
-    """Sums about another top. Of a row without a possible token yet, top is minus infinity and the sums are 0."""
+def rescale_sums(top, mass, slope, squares, square_slope, level):
+    """Sums relative to another maximum. Before the first possible token, top is minus infinity and the sums are 0."""
     fall = tl.where(top == IMPOSSIBLE, 0.0, top - level)
     fade = tl.where(top == IMPOSSIBLE, 0.0, tl.exp2(fall))
     slope = fade * (slope + fall * mass)
@@ -83,16 +88,16 @@ def rebased(top, mass, slope, squares, square_slope, level):
 
 @triton.jit
 @no_type_check
-def level_of(top):
+def finite_top(top):
     return tl.where(top == IMPOSSIBLE, 0.0, top)  # no row is at minus infinity relative to itself
 
 
 @triton.jit
 @no_type_check
-def lanes_of(
+def lane_sums(
     line, width, octaves, ENTROPY: tl.constexpr, SENSITIVITY: tl.constexpr, LANES: tl.constexpr, WIDE: tl.constexpr
 ):
-    """Top and sums of every lane by itself, so that no thread waits for another before the end of its row."""
+    """Maximum and sums of every lane by itself, so that threads synchronise only at the end of a row."""
     top = tl.full((LANES,), float("-inf"), tl.float32)
     mass, slope = tl.zeros((LANES,), tl.float32), tl.zeros((LANES,), tl.float32)
     squares, square_slope = tl.zeros((LANES,), tl.float32), tl.zeros((LANES,), tl.float32)
@@ -100,8 +105,8 @@ def lanes_of(
         column = start + tl.arange(0, LANES)[:, None] * WIDE + tl.arange(0, WIDE)[None, :]
         z = tl.load(line + column, mask=column < width, other=IMPOSSIBLE).to(tl.float32) * octaves
         best = tl.maximum(top, tl.max(z, 1))
-        level = level_of(best)
-        mass, slope, squares, square_slope = rebased(top, mass, slope, squares, square_slope, level)
+        level = finite_top(best)
+        mass, slope, squares, square_slope = rescale_sums(top, mass, slope, squares, square_slope, level)
         x = z - level[:, None]
         e = tl.exp2(x)
         mass += tl.sum(e, 1)
@@ -128,14 +133,14 @@ def conclude(top, mass, slope, squares, square_slope, chosen):
 
 @triton.jit
 @no_type_check
-def summarize_row(
-    logits, stride, width, first, targets, running, rows, logp, entropy, sensitivity, size, scale,
+def logits_stats_kernel(
+    logits, stride, width, first, targets, running, rows, logp, entropy, sensitivity, lse, scale,
     ENTROPY: tl.constexpr, SENSITIVITY: tl.constexpr, BEGINS: tl.constexpr, ENDS: tl.constexpr,
     LANES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)  # times the stride, it outgrows 32 bits
     line, known, octaves = logits + row * stride, running + row, scale * PER_OCTAVE
-    tops, m, s, q, r = lanes_of(line, width, octaves, ENTROPY, SENSITIVITY, LANES, WIDE)
+    tops, m, s, q, r = lane_sums(line, width, octaves, ENTROPY, SENSITIVITY, LANES, WIDE)
     target = tl.load(targets + row) - first
     here = (target >= 0) & (target < width)
     chosen = tl.load(line + target, mask=here, other=IMPOSSIBLE).to(tl.float32) * octaves
@@ -144,19 +149,19 @@ def summarize_row(
         before = tl.load(known)
         top = tl.maximum(top, before)
         chosen = tl.where(here, chosen, tl.load(known + 5 * rows))
-    m, s, q, r = rebased(tops, m, s, q, r, level_of(top))
+    m, s, q, r = rescale_sums(tops, m, s, q, r, finite_top(top))
     m, s, q, r = tl.sum(m, 0), tl.sum(s, 0), tl.sum(q, 0), tl.sum(r, 0)
     if not BEGINS:
         m0, s0 = tl.load(known + rows), tl.load(known + 2 * rows)
         q0, r0 = tl.load(known + 3 * rows), tl.load(known + 4 * rows)
-        m0, s0, q0, r0 = rebased(before, m0, s0, q0, r0, level_of(top))
+        m0, s0, q0, r0 = rescale_sums(before, m0, s0, q0, r0, finite_top(top))
         m, s, q, r = m + m0, s + s0, q + q0, r + r0
     if ENDS:
         chosen, uncertainty, lean, extent = conclude(top, m, s, q, r, chosen)
         tl.store(logp + row, chosen)
         tl.store(entropy + row, uncertainty if ENTROPY else float("nan"))  # a global NaN would not equal itself
         tl.store(sensitivity + row, lean if SENSITIVITY else float("nan"))
-        tl.store(size + row, extent)
+        tl.store(lse + row, extent)
     else:
         tl.store(known, top)
         tl.store(known + rows, m)
@@ -164,3 +169,63 @@ def summarize_row(
         tl.store(known + 3 * rows, q)
         tl.store(known + 4 * rows, r)
         tl.store(known + 5 * rows, chosen)
+
+
+def logits_grad(
+    logits: Logits,
+    first: int,
+    targets: Int[Tensor, " N"],
+    lse: PerTarget,  # log of the sum of exp
+    entropy: PerTarget,
+    grad_output: PerTarget,  # on the log-prob
+    entropy_grad_output: PerTarget | None,
+    temperature: float,
+) -> None:
+    """In place: logits become the gradient of the loss, given the gradients at each row's log-prob and entropy."""
+    rows, width = logits.shape
+    columns = min(GRAD_BLOCK, triton.next_power_of_2(width))
+    logits_grad_kernel[(rows, triton.cdiv(width, columns))](
+        logits,
+        logits.stride(0),
+        width,
+        first,
+        targets,
+        lse,
+        entropy,
+        grad_output,
+        grad_output if entropy_grad_output is None else entropy_grad_output,
+        1 / temperature,
+        ENTROPY=entropy_grad_output is not None,
+        BLOCK=columns,
+        num_warps=WARPS,  # pyright: ignore[reportCallIssue]
+    )
+
+
+@triton.jit
+@no_type_check  # a checker around the function would hide its source from Triton
+def logits_grad_kernel(
+    logits,
+    stride,
+    width,
+    first,
+    targets,
+    lse,
+    entropy,
+    grad_output,
+    entropy_grad_output,
+    scale,
+    ENTROPY: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    place = logits + row * stride + column
+    z = tl.load(place, mask=column < width, other=IMPOSSIBLE).to(tl.float32) * scale
+    g, target = tl.load(grad_output + row), tl.load(targets + row) - first
+    log_p = z - tl.load(lse + row)
+    p = tl.exp(log_p)
+    gradient = tl.where(column == target, g, 0.0) - g * p
+    if ENTROPY:
+        surprise = tl.where(z > IMPOSSIBLE, log_p + tl.load(entropy + row), 0.0)
+        gradient -= tl.load(entropy_grad_output + row) * p * surprise
+    tl.store(place, (gradient * scale).to(logits.dtype.element_ty), mask=column < width)
