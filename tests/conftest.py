@@ -177,13 +177,13 @@ def learner(model, size=16, mini_batch=16, temperature=1.0, lr=1e-2, reference=N
     )  # fmt: skip
     optimization = Optimization(
         lr=lr, weight_decay=0.0, beta1=0.9, beta2=0.999, warmup_steps=0, max_grad_norm=1.0,
-        mini_batch=mini_batch, micro_batch=4, max_tokens_per_micro_batch=None, max_tokens_no_grad=None, sharded_gradients=False,
-        reshard_after_forward=False, balance=True,
+        mini_batch=mini_batch, micro_batch=4, max_tokens_per_micro_batch=None, max_tokens_no_grad=None,
+        sharded_gradients=False, reshard_after_forward=False, balance=True,
     )  # fmt: skip
     return PolicyModule(
         algorithm, MetricCollection({"avg": AvgAtK(2, 100)}), ModelSettings(model, "float32", 64, False, "none", False),
-        reference, optimization, size=size, temperature=temperature, recompute_logp=True, skip_old_logp_forward=True, seed=0,
-        adapter=None,
+        reference, optimization, batch_size=size, temperature=temperature, recompute_logp=True,
+        skip_old_logp_forward=True, seed=0, adapter=None,
     )  # fmt: skip
 
 

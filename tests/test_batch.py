@@ -36,9 +36,9 @@ def test_dropped_tokens_leave_the_divisor(credit):
 
 def test_ties_add_up_and_change_neither_advantages_nor_the_divisor(credit):
     first, praised = torch.tensor([[True, False, False]]).expand(2, 3), credit.advantages > 0
-    tied = credit.tie(first, 0.5).tie(praised, 2.0)
-    assert credit.anchor.tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert tied.anchor.tolist() == [[2.5, 2, 2], [0.5, 0, 0]]
+    tied = credit.add_kl(first, 0.5).add_kl(praised, 2.0)
+    assert credit.kl_weight.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert tied.kl_weight.tolist() == [[2.5, 2, 2], [0.5, 0, 0]]
     assert torch.equal(tied.advantages, credit.advantages)
     assert torch.equal(tied.mask, credit.mask)
 

@@ -58,7 +58,7 @@ class RolloutBatch(Rows):
 
 @dataclass(frozen=True)
 class ScoredBatch(RolloutBatch):
-    """... and what the policy thought of it, before this update."""
+    """... with the old policy's log-probs and entropies, from before this update."""
 
     old_logp: PerToken
     old_entropy: PerToken
@@ -68,7 +68,7 @@ class ScoredBatch(RolloutBatch):
 
 @dataclass(frozen=True)
 class TokenStats(Rows):
-    """What the policy thinks of each token now."""
+    """Of each token, under the policy at this moment."""
 
     logp: PerToken
     entropy: PerToken  # nats, of the full vocabulary at the sampling temperature; NaN where nobody asked for it
@@ -77,11 +77,11 @@ class TokenStats(Rows):
 
 @dataclass(frozen=True)
 class Credit(Rows):
-    """How much each token is praised, and whether it takes part at all."""
+    """The advantage of each token, and whether it takes part at all."""
 
     advantages: PerToken
     mask: Mask
-    anchor: PerToken  # weight of the token's tie to the policy before this update; zero unless a rule ties it
+    kl_weight: PerToken  # of a penalty on leaving the old policy; zero unless a rule sets it
 
     @classmethod
     def initial(cls, advantages: PerToken, mask: Mask) -> "Credit":
@@ -100,9 +100,9 @@ class Credit(Rows):
         """Tokens that the policy loss still depends on."""
         return self.mask & (self.advantages != 0)
 
-    def tie(self, tokens: Mask, weight: float) -> "Credit":
-        """Tokens pay for moving, by the penalty that reads the anchor."""
-        return replace(self, anchor=self.anchor + torch.where(tokens, weight, 0.0))
+    def add_kl(self, tokens: Mask, weight: float) -> "Credit":
+        """These tokens pay for leaving the old policy, by the penalty that reads kl_weight."""
+        return replace(self, kl_weight=self.kl_weight + torch.where(tokens, weight, 0.0))
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,10 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
             check_model(cfg.policy.model.path, context)
     algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
     data = build(cfg, "rollout", task=task, sampler=sampler)
-    policy = build(cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores))
+    policy = build(
+        cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores),
+        batch_size=data.batch_size, temperature=data.decoding.temperature,
+    )  # fmt: skip
     callbacks, loggers = list((build(cfg, "callbacks") or {}).values()), build(cfg, "logger") or {}
     alias, loggers = loggers.pop("alias", None), list(loggers.values())
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
@@ -89,12 +92,6 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         policy.optimization.check(trainer)
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
         check_sampler(algorithm, sampler.tells, data.one_step_off_policy, sampler.apart)
-        for name, ours, theirs in (
-            ("batch_size", policy.size, data.batch_size),
-            ("decoding.temperature", policy.temperature, data.decoding.temperature),
-        ):
-            if ours != theirs:
-                raise ValueError(f"policy.{name.split('.')[-1]}={ours} is not rollout.{name}={theirs}; leave it out")
         for score in scores.values():
             if score.k > data.evaluation.count:
                 raise ValueError(

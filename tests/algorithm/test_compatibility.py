@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from isentropic.algorithm.clipping import Clipping
-from isentropic.algorithm.compatibility import check_parts, check_sampler, followers, unheard
+from isentropic.algorithm.compatibility import check_parts, check_sampler, followers, unused_controller
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.credit.kl_cov import KlCov
 from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
@@ -13,9 +13,9 @@ from isentropic.algorithm.penalty.kl import Kl
 
 
 @pytest.fixture
-def algorithm(policy):
+def algorithm(build):
     """STARE behind its gate."""
-    return policy().algorithm
+    return build("algorithm=stare")
 
 
 def test_parts_that_go_together_are_let_through(algorithm):
@@ -52,13 +52,13 @@ def test_a_part_that_lacks_another_is_refused(algorithm, parts, reference, sente
 
 def test_a_controller_that_nothing_follows_is_told_with_what_would(algorithm):
     deaf = replace(algorithm, credit={})
-    told = unheard(deaf)
+    told = unused_controller(deaf)
     assert told and told.startswith("No part follows the entropy controller (Gate), so it changes nothing;")
     assert "algorithm/credit=[stare]" in told and "algorithm/penalty=[entropy_bonus]" in told
     assert "truncated_importance" not in told
-    assert unheard(algorithm) is None
-    assert unheard(replace(deaf, penalty={"entropy_bonus": EntropyBonus(0.1)})) is None
-    assert unheard(replace(deaf, control=Constant(1.0, 0.0))) is None
+    assert unused_controller(algorithm) is None
+    assert unused_controller(replace(deaf, penalty={"entropy_bonus": EntropyBonus(0.1)})) is None
+    assert unused_controller(replace(deaf, control=Constant(1.0, 0.0))) is None
 
 
 def test_a_clipping_can_be_what_follows_the_controller(algorithm):
@@ -67,7 +67,7 @@ def test_a_clipping_can_be_what_follows_the_controller(algorithm):
 
         def __call__(self, now, batch, drive): ...
 
-    assert unheard(replace(algorithm, credit={}, clipping=Following())) is None
+    assert unused_controller(replace(algorithm, credit={}, clipping=Following())) is None
 
 
 def test_parts_that_follow_are_found_without_a_list():
@@ -78,19 +78,21 @@ def test_parts_that_follow_are_found_without_a_list():
 
 def test_a_sampler_that_fits_is_let_through(algorithm):
     corrected = replace(algorithm, credit={"truncated_importance": TruncatedImportance(2.0)})
-    check_sampler(algorithm, tells=False, ahead=False, apart=False)
-    check_sampler(corrected, tells=True, ahead=True, apart=True)
+    check_sampler(algorithm, returns_logprobs=False, one_step_off_policy=False, is_remote=False)
+    check_sampler(corrected, returns_logprobs=True, one_step_off_policy=True, is_remote=True)
 
 
 @pytest.mark.parametrize(
-    ("corrected", "tells", "ahead", "apart", "sentence"),
+    ("corrected", "returns_logprobs", "one_step_off_policy", "is_remote", "sentence"),
     [
         (True, False, False, False, r"credit\.truncated_importance reads .* take sampler\.logprobs=all"),
         (True, True, True, False, r"which this sampler cannot do; take sampler=vllm_server"),
         (False, True, True, True, r"no part corrects for it; take algorithm/credit=\[truncated_importance\]"),
     ],
 )
-def test_a_sampler_that_lacks_what_is_asked_of_it_is_refused(algorithm, corrected, tells, ahead, apart, sentence):
+def test_a_sampler_that_lacks_what_is_asked_of_it_is_refused(
+    algorithm, corrected, returns_logprobs, one_step_off_policy, is_remote, sentence
+):
     rules = {"truncated_importance": TruncatedImportance(2.0)} if corrected else {}
     with pytest.raises(ValueError, match=sentence):
-        check_sampler(replace(algorithm, credit=rules), tells, ahead, apart)
+        check_sampler(replace(algorithm, credit=rules), returns_logprobs, one_step_off_policy, is_remote)

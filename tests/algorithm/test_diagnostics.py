@@ -7,12 +7,12 @@ from isentropic.algorithm.diagnostics import (
     PREDICTED,
     QUADRANTS,
     SQUARE,
+    affected,
     describe,
-    of_micro_batch,
-    of_rollout,
+    micro_batch_metrics,
     quadrants,
+    rollout_metrics,
     shares,
-    touched,
 )
 from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 from isentropic.policy.model.logprobs import entropy, sensitivity
@@ -52,7 +52,9 @@ def charged(algorithm, logits, batch, rows):
     credit, _ = algorithm.assign(algorithm.advantage(batch), now, batch, Drive(1.0, 0.0))
     count = totals(credit.mask)
     loss, _ = algorithm.loss(now[rows], batch[rows], credit[rows], Drive(1.0, 0.0), count)
-    return loss, of_micro_batch(loss, now.logp, batch, now.sensitivity.detach(), credit, count) if rows == ALL else None
+    return loss, micro_batch_metrics(
+        loss, now.logp, batch, now.sensitivity.detach(), credit, count
+    ) if rows == ALL else None
 
 
 ALL = slice(None)
@@ -94,7 +96,7 @@ def test_micro_batches_add_up(build, softmax, overrides):
     def seen(rows):
         stats = TokenStats(now.logp[rows].clone().requires_grad_(), now.entropy[rows], now.sensitivity[rows])
         loss, _ = algorithm.loss(stats, batch[rows], credit[rows], Drive(1.0, 0.0), count)
-        return of_micro_batch(loss, stats.logp, batch[rows], now.sensitivity[rows], credit[rows], count)
+        return micro_batch_metrics(loss, stats.logp, batch[rows], now.sensitivity[rows], credit[rows], count)
 
     whole, parts = seen(ALL), [seen(slice(i, i + 2)) for i in range(0, B, 2)]
     assert whole.keys() == {PREDICTED, "ratio/mean", SQUARE}
@@ -168,8 +170,8 @@ def test_each_way_of_touching_a_token_counts(paper):
     before = Credit.initial(torch.ones_like(batch.old_logp), batch.mask)
     first, second = (torch.arange(5).expand(4, 5) == place for place in (0, 1))
     sets = {"first": first & batch.mask, "second": second & batch.mask, "none": batch.mask & False}
-    for after in (before.drop(first), before.tie(first, 1.0), before.scale(1.0 + first.double())):
-        seen = touched(before, after)
+    for after in (before.drop(first), before.add_kl(first, 1.0), before.scale(1.0 + first.double())):
+        seen = affected(before, after)
         assert torch.equal(seen & batch.mask, first & batch.mask)
         values = {name: float(value) for name, value in shares(seen, sets, batch.mask).items()}
         assert values == pytest.approx({"": 4 / 14, "first": 1, "second": 0, "none": 0})
@@ -178,11 +180,11 @@ def test_each_way_of_touching_a_token_counts(paper):
 def test_steps_are_averaged_but_their_predictions_add_up():
     first = {PREDICTED: 0.1, "ratio/mean": 1.0, SQUARE: 1.0, "policy/loss": 2.0}
     second = {PREDICTED: torch.tensor(-0.3), "ratio/mean": 1.5, SQUARE: 3.0, "policy/loss": 4.0}
-    seen = of_rollout([first, second])
+    seen = rollout_metrics([first, second])
     expected = {PREDICTED: -0.2, "ratio/mean": 1.25, "ratio/ess": (1 + 0.75) / 2, "policy/loss": 3.0}
     assert seen == pytest.approx(expected)
 
 
 @pytest.mark.degenerate
 def test_a_step_without_tokens_has_no_sample_size():
-    assert "ratio/ess" not in of_rollout([{PREDICTED: 0.0, "ratio/mean": 0.0, SQUARE: 0.0}])
+    assert "ratio/ess" not in rollout_metrics([{PREDICTED: 0.0, "ratio/mean": 0.0, SQUARE: 0.0}])

@@ -5,7 +5,7 @@ import torch
 
 from isentropic import distributed, reductions
 from isentropic.algorithm.clipping import Clipping, PpoBounds
-from isentropic.algorithm.introspection import facts, is_collective, recorded
+from isentropic.algorithm.introspection import describe_parts, is_collective, recorded
 from isentropic.batch import Vitals
 
 
@@ -36,7 +36,7 @@ def test_calls_are_noted_and_parts_are_left_as_they_were(build, paper):
 
 
 def test_what_follows_the_controller_and_what_has_gradient(build, paper):
-    found = facts(build("algorithm=stare", "algorithm/penalty=[entropy_bonus]"), *paper)
+    found = describe_parts(build("algorithm=stare", "algorithm/penalty=[entropy_bonus]"), *paper)
     assert found.follows == {"credit stare", "penalty entropy_bonus"}
     assert found.gradient == {"now.logp", "now.entropy"}
     assert found.reads == {"batch.reward", "batch.group", "batch.mask", "now.logp", "now.entropy"}
@@ -44,16 +44,16 @@ def test_what_follows_the_controller_and_what_has_gradient(build, paper):
 
 
 def test_what_is_inert_while_ratios_are_one_does_act_later(build, paper):
-    assert facts(build("algorithm=dapo"), *paper).inert == {"clipping"}
-    assert "credit stare" not in facts(build("algorithm=stare"), *paper).inert
+    assert describe_parts(build("algorithm=dapo"), *paper).inert == {"clipping"}
+    assert "credit stare" not in describe_parts(build("algorithm=stare"), *paper).inert
     open_wide = ["algorithm.clipping.low=1", "algorithm.clipping.high=inf", "algorithm.clipping.ceiling=inf"]
-    assert facts(build("algorithm=dapo", *open_wide), *paper).inert == set()
+    assert describe_parts(build("algorithm=dapo", *open_wide), *paper).inert == set()
 
 
 def test_the_controller_is_left_as_it_was(build, paper):
     algorithm = build("algorithm=stare_adaptive")
     before = algorithm.control.state_dict()
-    facts(algorithm, *paper)
+    describe_parts(algorithm, *paper)
     assert algorithm.control.state_dict() == before
 
 
@@ -67,5 +67,5 @@ class Leaking(Clipping):
 
 def test_a_limit_that_carries_gradient_is_found(build, paper):
     algorithm = replace(build("algorithm=dapo"), clipping=Leaking())
-    assert facts(algorithm, *paper).gradient == {"now.logp", "bounds.high"}
+    assert describe_parts(algorithm, *paper).gradient == {"now.logp", "bounds.high"}
     assert torch.is_grad_enabled()

@@ -34,7 +34,7 @@ def fixture(paper):
     sampler, ref = (batch.old_logp + torch.randn(4, 5, dtype=torch.float64) * 0.5 for _ in range(2))
     batch = replace(batch, sampler_logp=sampler, ref_logp=ref, old_sensitivity=ref)
     advantages = torch.where(batch.reward > 0, 1.0, -1.0).double()[:, None] * batch.mask
-    return batch, replace(now, sensitivity=ref), Credit.initial(advantages, batch.mask).tie(batch.mask, 0.5)
+    return batch, replace(now, sensitivity=ref), Credit.initial(advantages, batch.mask).add_kl(batch.mask, 0.5)
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def outcome(part, seam, batch, now, credit, drive=Drive(1, 0.5)):  # noqa: B008
     """Everything that a part decides, as one row of numbers."""
     if seam == "credit":
         found = part(credit, now, batch, drive)
-        values = [torch.where(found.mask, found.advantages, 0), found.mask.double(), found.anchor]
+        values = [torch.where(found.mask, found.advantages, 0), found.mask.double(), found.kl_weight]
     elif seam == "penalty":
         values = [part(credit, now, batch, drive)]
     else:
         bounds = part(now, batch, drive)
         ratios = [torch.full_like(now.logp, r) for r in (0.1, 0.5, 0.7, 0.9, 1.0, 1.1, 1.3, 1.5, 3.0, 20.0)]
-        values = [bounds.gain(r, credit) for r in ratios]
+        values = [bounds.surrogate(r, credit) for r in ratios]
         values += [side.double() for r in ratios for side in bounds.clipped(r, credit).values()]
     return torch.cat([torch.where(batch.mask, value, 0).flatten() for value in values])
 
@@ -73,7 +73,9 @@ def differs(part, seam, fixture, **changes):
 def test_a_rule_does_something_to_the_fixture_so_that_the_others_here_say_something(part, fixture, name):
     batch, now, credit = fixture
     found = part("credit", name)(credit, now, batch, Drive(1, 0.5))
-    changed = (found.advantages != credit.advantages) | (found.mask != credit.mask) | (found.anchor != credit.anchor)
+    changed = (
+        (found.advantages != credit.advantages) | (found.mask != credit.mask) | (found.kl_weight != credit.kl_weight)
+    )
     assert (changed & batch.mask).any(), f"give {name} settings at which it acts, in ACTING"
 
 
@@ -102,8 +104,8 @@ def test_a_part_reads_the_reference_exactly_if_it_says_so(part, fixture, seam, n
 def test_a_penalty_reads_entropy_now_and_the_anchor_exactly_if_it_says_so(part, fixture, name):
     made, (batch, now, credit) = part("penalty", name), fixture
     assert differs(made, "penalty", fixture, now={"entropy": now.entropy + 0.1}) == made.needs_entropy
-    untied = outcome(made, "penalty", batch, now, replace(credit, anchor=credit.anchor * 0))
-    assert (not torch.equal(outcome(made, "penalty", *fixture), untied)) == made.reads_anchor
+    untied = outcome(made, "penalty", batch, now, replace(credit, kl_weight=credit.kl_weight * 0))
+    assert (not torch.equal(outcome(made, "penalty", *fixture), untied)) == made.reads_kl_weight
 
 
 @pytest.mark.parametrize("name", [name for seam, name in PARTS if seam == "clipping"])
@@ -115,8 +117,8 @@ def test_clipping_needs_no_entropy_of_now(part, fixture, name):
 def test_a_rule_ties_tokens_exactly_if_it_says_so(part, fixture, name):
     batch, now, credit = fixture
     made = part("credit", name)
-    anchors = [made(credit, now, batch, drive).anchor for drive in DRIVES]
-    assert any(not torch.equal(anchor, credit.anchor) for anchor in anchors) == made.ties
+    anchors = [made(credit, now, batch, drive).kl_weight for drive in DRIVES]
+    assert any(not torch.equal(anchor, credit.kl_weight) for anchor in anchors) == made.adds_kl
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted((CONFIGS / "control").glob("*.yaml"))])

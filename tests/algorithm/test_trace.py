@@ -30,7 +30,7 @@ def test_each_token_s_way_to_its_gradient_is_told(build, paper):
     seen = trace(build(*OPEN), *paper, VITALS)
     column = {name: values[2, 0].item() for name, values in seen.tokens.items()}
     expected = {"advantage": 0.866024, "weight stare": 1.1, "weight": 1.1, "credit": 0.952626, "ratio": 1.111111}
-    expected |= {"low": 0.8, "high": 1.28, "ceiling": 10, "gradient": -0.075605, "kept": 1, "anchor": 0}
+    expected |= {"low": 0.8, "high": 1.28, "ceiling": 10, "gradient": -0.075605, "kept": 1, "kl_weight": 0}
     assert {name: column[name] for name in expected} == pytest.approx(expected, abs=2e-6)
     assert seen.rules["stare"]["scaled"] == 4 and seen.rules["stare"]["largest weight"] == pytest.approx(1.1)
     assert seen.rules["stare"]["share of negative_surprising"] == 1

@@ -14,7 +14,7 @@ from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
 from isentropic.batch import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
-from isentropic.policy.log_row import Seen
+from isentropic.policy.log_row import RolloutTrace
 
 
 class Letters:
@@ -80,7 +80,7 @@ class Tiny(LightningModule):
         self.weight = torch.nn.Parameter(torch.ones(4))
         self.logged, self.during = logged or (lambda step: {}), during or (lambda module: None)
         self.learn = [slice(0, 2), slice(2, 4)]  # rows of each optimizer step
-        self.rollouts, self.seen, self.groups = 0, None, []
+        self.rollouts, self.last_rollout, self.groups = 0, None, []
         self.algorithm = Algorithm(
             control=Constant(up=0.0, down=0.0), advantage=Grpo(divide_by_std=True), credit={}, ratio=TokenRatio(),
             clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(), scope="step",
@@ -103,7 +103,9 @@ class Tiny(LightningModule):
             praise = part.mask * part.reward[:, None]
             credit = Credit.initial(praise, part.mask).drop(part.tokens == 3)
             now = TokenStats(part.mask * -0.2, part.old_entropy, part.old_sensitivity)
-            self.seen = Seen(part, credit, now, praise, Drive(), {"threes": part.mask & (part.tokens == 3)})
+            self.last_rollout = RolloutTrace(
+                part, credit, now, praise, Drive(), {"threes": part.mask & (part.tokens == 3)}
+            )
             self.during(self)
         self.rollouts += 1
         self.log_dict({"rollout/reward": 0.25, "entropy/mean": 0.3 / self.rollouts} | self.logged(self.rollouts))

@@ -6,7 +6,7 @@ import torch
 
 from isentropic.callbacks.samples import Samples, number, numbers, one_or_all, texts
 from isentropic.policy.batching.micro_batches import concat
-from isentropic.policy.log_row import Seen
+from isentropic.policy.log_row import RolloutTrace
 
 
 def test_whole_groups_are_written_with_what_their_tokens_were_worth(run, tmp_path):
@@ -28,15 +28,17 @@ def test_whole_groups_are_written_with_what_their_tokens_were_worth(run, tmp_pat
 
 def learnt_twice_as_hard_and_gone_far(module):
     """As if a rule had doubled the first row's praise, and the policy had moved by more than the limit."""
-    scored, credit, now, *rest = module.seen
+    scored, credit, now, *rest = module.last_rollout
     first = (torch.arange(len(scored.mask)) == 0)[:, None] & scored.mask
     credit = credit.scale(1.0 + first.float())
     touched = {"double": first, "threes": scored.mask & (scored.tokens == 3)}
-    module.seen = Seen(scored, credit, replace(now, logp=now.logp + 0.5), *rest[:2], touched)
+    module.last_rollout = RolloutTrace(scored, credit, replace(now, logp=now.logp + 0.5), *rest[:2], touched)
 
 
 def test_tokens_that_a_rule_or_a_limit_acted_on_are_marked(run, tiny, tmp_path):
-    module = tiny(during=lambda module: module.seen.batch.reward.any() and learnt_twice_as_hard_and_gone_far(module))
+    module = tiny(
+        during=lambda module: module.last_rollout.batch.reward.any() and learnt_twice_as_hard_and_gone_far(module)
+    )
     module.learn = [slice(2, 4), slice(0, 2)]
     run([Samples(groups=1, every=1)], steps=1, module=module)
     first, second = [json.loads(line) for line in (tmp_path / "samples.jsonl").read_text().splitlines()]
@@ -73,10 +75,12 @@ def test_texts_of_tokens_add_up_to_the_text(tokens, expected):
 
 def twice(module):
     """As if the last step had learnt from one more group."""
-    scored, credit, now, advantages, drive, touched = module.seen
+    scored, credit, now, advantages, drive, touched = module.last_rollout
     more = concat([scored, replace(scored, group=scored.group + 5)])
     touched = {name: tokens.repeat(2, 1) for name, tokens in touched.items()}
-    module.seen = Seen(more, concat([credit, credit]), concat([now, now]), advantages.repeat(2, 1), drive, touched)
+    module.last_rollout = RolloutTrace(
+        more, concat([credit, credit]), concat([now, now]), advantages.repeat(2, 1), drive, touched
+    )
 
 
 @pytest.mark.parametrize("groups, written", [(1, {8}), (2, {3, 8}), (9, {3, 8})])

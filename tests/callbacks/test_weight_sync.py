@@ -64,7 +64,7 @@ def run(parts, tmp_path):
 def test_an_engine_that_ignores_weights_is_caught_at_the_first_update(run):
     with pytest.raises(RuntimeError, match="weights did not arrive: after an update of the policy"):
         run(Deaf)
-    assert run.module.rollouts == 1 and run.module.moved
+    assert run.module.rollouts == 1 and run.module.changed
 
 
 def test_a_stale_head_is_caught_on_the_fixed_sequence(run):
@@ -85,7 +85,7 @@ def test_another_temperature_is_caught_on_the_samplers_own_completions(run):
 
 
 def test_a_faithful_engine_passes_and_its_gap_is_logged_every_step(run, tmp_path):
-    assert run(TransformersSampler, temperature=0.7).moved
+    assert run(TransformersSampler, temperature=0.7).changed
     rows = list(DictReader((tmp_path / "metrics.csv").open()))
     assert [float(row["step"]) for row in rows] == [1, 2, 3]
     for name in ("sampler/logp_gap", "sampler/logp_gap_max", "sampler/canary_gap"):

@@ -61,7 +61,8 @@ def test_answers_from_a_table_need_no_engine():
 
 
 def test_ranks_that_cannot_share_are_refused():
-    with pytest.raises(ValueError, match=r"rollout\.batch_size / rollout\.group_size=64 is not a multiple of the 48 ranks"):
+    sentence = r"rollout\.batch_size / rollout\.group_size=64 is not a multiple of the 48 ranks"
+    with pytest.raises(ValueError, match=sentence):
         work("experiment=stare_qwen2_5_math_7b", "trainer.num_nodes=6")
 
 

@@ -90,7 +90,8 @@ def policy(tiny_model):
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
             reference, optimization,
-            size=8, temperature=temperature, recompute_logp=True, skip_old_logp_forward=skip_old_logp_forward, seed=0, adapter=adapter,
+            batch_size=8, temperature=temperature, recompute_logp=True,
+            skip_old_logp_forward=skip_old_logp_forward, seed=0, adapter=adapter,
         )  # fmt: skip
         return module
 

@@ -17,13 +17,13 @@ def distance(a, b):
 
 def gradient_of(module, fit, batch):
     """That of the first update, before it is clipped, and the metrics of the rollout."""
-    gradients, step = [], module.step
+    gradients, step = [], module.step_optimizer
 
     def watched():
         gradients.append(torch.cat([p.grad.flatten() for p in module.policy.parameters()]))
         return step()
 
-    module.step = watched
+    module.step_optimizer = watched
     metrics = fit(module, [batch])
     return gradients[0], metrics
 
@@ -58,8 +58,8 @@ def test_masters_are_fp32_and_a_small_learning_rate_moves_them(policy, fit, roll
 def test_one_rollout_is_as_many_updates_as_mini_batches(policy, fit, rollout):
     module = policy(mini_batch=2, micro_batch=2)
     steps = []
-    step = module.step
-    module.step = lambda: steps.append(module.trainer.global_step) or step()
+    step = module.step_optimizer
+    module.step_optimizer = lambda: steps.append(module.trainer.global_step) or step()
     metrics = fit(module, [rollout, rollout])
     assert steps == list(range(8))
     assert metrics["step"] == 2
@@ -90,7 +90,7 @@ def test_a_batch_that_teaches_nothing_has_no_gradient_and_finite_metrics(policy,
         module = policy(weight_decay=0.0)
         same = replace(rollout, reward=torch.full((8,), reward), correct=torch.full((8,), reward == 1))
         metrics = fit(module, [replace(same, truncated=torch.ones(8, dtype=torch.bool))])
-        assert metrics["policy/grad_norm"] == 0 and not module.moved
+        assert metrics["policy/grad_norm"] == 0 and not module.changed
         assert all(torch.tensor(list(metrics.values())).isfinite())
 
 
@@ -122,7 +122,7 @@ def test_the_entropy_logged_is_the_mean_per_response_token_whatever_the_aggregat
     other = policy()
     object.__setattr__(other.algorithm, "aggregation", SequenceMean())
     assert fit(module, [rollout])["entropy/mean"] == fit(other, [rollout])["entropy/mean"]
-    batch, *_ = module.seen
+    batch, *_ = module.last_rollout
     assert fit(policy(), [rollout])["entropy/mean"] == pytest.approx(
         float(batch.old_entropy[batch.mask].double().mean()), rel=1e-6
     )
@@ -141,15 +141,15 @@ def test_a_small_step_changes_entropy_as_predicted_in_sign(policy, fit, rollout)
 def test_those_who_watch_see_each_token_as_it_was_learnt_from(policy, fit, rollout, cut):
     module = policy(**cut)
     metrics = fit(module, [rollout])
-    batch, credit, now, *_ = module.seen
+    batch, credit, now, *_ = module.last_rollout
     assert len(batch.tokens) == len(credit.mask) == len(now.logp) == 8
     ratio = (now.logp - batch.old_logp)[batch.mask].exp()
     moved = "mini_batch" in cut  # the first two rows are learnt from before any step
     assert (ratio.sub(1).abs().max() > 1e-3) == moved and (now.logp - batch.old_logp)[:2].abs().max() < 1e-5
     assert metrics["ratio/ess"] < 1 if moved else metrics["ratio/ess"] == pytest.approx(1, abs=1e-6)
-    assert torch.equal(module.seen.advantages, module.algorithm.advantage(batch)) and set(module.seen.touched) == {
-        *module.algorithm.credit
-    }
+    assert torch.equal(module.last_rollout.advantages, module.algorithm.advantage(batch)) and set(
+        module.last_rollout.affected
+    ) == {*module.algorithm.credit}
 
 
 def test_sizes_that_do_not_divide_are_refused(policy):
@@ -178,7 +178,7 @@ def test_dropped_tokens_leave_the_numerator_and_the_denominator(policy, fit, rol
     gradient, metrics = gradient_of(dropping, fit, replace(rollout, truncated=cut))
     assert expected.abs().max() > 1e-3
     torch.testing.assert_close(gradient, expected, atol=1e-6, rtol=0)
-    assert torch.equal(dropping.seen.touched["truncated"], rollout.mask & cut[:, None])
+    assert torch.equal(dropping.last_rollout.affected["truncated"], rollout.mask & cut[:, None])
     share = (rollout.mask & cut[:, None]).sum() / rollout.mask.sum()
     assert metrics["credit/truncated"] == pytest.approx(float(share))
 
@@ -261,17 +261,17 @@ def plain(module, rules=None, **parts):
 def test_one_forward_is_both_the_reading_and_the_update(policy, fit, rollout, rules, cut):
     batch = replace(rollout, truncated=torch.arange(8) == 5, sampler_logp=torch.full((8, 15), -2.0))
     modules = [plain(policy(**cut, skip_old_logp_forward=once), rules) for once in (True, False)]
-    assert [module.once for module in modules] == [True, False]
+    assert [module.reuse_update_forward for module in modules] == [True, False]
     (gradient, metrics), (slope, expected) = (gradient_of(module, fit, batch) for module in modules)
     assert slope.abs().max() > 1e-3
     torch.testing.assert_close(gradient, slope, atol=1e-6, rtol=1e-5)
     assert metrics == pytest.approx(expected, abs=1e-5, nan_ok=True)
     for name in ("old_logp", "old_entropy", "old_sensitivity"):
-        ours, theirs = (torch.where(batch.mask, getattr(m.seen.batch, name), 0) for m in modules)
+        ours, theirs = (torch.where(batch.mask, getattr(m.last_rollout.batch, name), 0) for m in modules)
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
-    assert modules[0].seen.touched.keys() == rules.keys()
+    assert modules[0].last_rollout.affected.keys() == rules.keys()
     for name in rules:
-        assert torch.equal(modules[0].seen.touched[name], modules[1].seen.touched[name])
+        assert torch.equal(modules[0].last_rollout.affected[name], modules[1].last_rollout.affected[name])
 
 
 def test_what_asks_before_the_update_is_answered_by_a_reading_of_its_own(policy, fit, rollout):
@@ -287,7 +287,7 @@ def test_what_asks_before_the_update_is_answered_by_a_reading_of_its_own(policy,
         plain(policy(), advantage=Gtpo(base=1.0, bonus=0.1, **shares)),
         plain(policy(), penalty={"entropy_bonus": EntropyBonus(0.1)}),
     ]
-    assert not any(module.once for module in asking) and plain(policy()).once
+    assert not any(module.reuse_update_forward for module in asking) and plain(policy()).reuse_update_forward
 
 
 def forwards(module, fit, batch):

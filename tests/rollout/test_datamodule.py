@@ -41,7 +41,7 @@ def test_each_rollout_is_written_by_the_policy_that_reads_it(parts, tmp_path):
     module = parts.learner(size=32, temperature=0.7)
     data = parts.rollouts(sampler, task=parts.sums(largest=3), batch_size=32, temperature=0.7)
     parts.trainer(tmp_path, [Gaps(1e-4, 8)]).fit(module, data)
-    assert module.moved and len(gaps) == 3 and max(gaps) < 1e-5
+    assert module.changed and len(gaps) == 3 and max(gaps) < 1e-5
 
 
 def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
@@ -84,7 +84,10 @@ def test_sizes_that_do_not_fit_are_refused(parts):
             {"size": 15},
             "rollout.batch_size=15 is not a multiple of rollout.group_size=4; the nearest that fit are 12 and 16",
         ),
-        ({"batch_size": 3}, "rollout.batch_size=3 is not a multiple of rollout.group_size=4; the smallest that fits is 4"),
+        (
+            {"batch_size": 3},
+            "rollout.batch_size=3 is not a multiple of rollout.group_size=4; the smallest that fits is 4",
+        ),
         ({"batch_size": 0}, "rollout.batch_size=0 and rollout.group_size=4 must be at least 1"),
         ({"group_size": 0}, "rollout.batch_size=16 and rollout.group_size=0 must be at least 1"),
         ({"steps": 0}, "rollout.steps=0 must be at least 1"),

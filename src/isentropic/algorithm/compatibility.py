@@ -26,44 +26,44 @@ def check_parts(algorithm: Algorithm, reference: str | None, start: str) -> None
             f"policy.reference={reference} would be loaded and read by no part; measure the distance to it with "
             "algorithm/penalty=[kl], or leave it null"
         )
-    ties = [name for name, rule in algorithm.credit.items() if rule.ties]
-    anchors = [name for name, penalty in algorithm.penalty.items() if penalty.reads_anchor]
-    if ties and not anchors:
+    tying = [name for name, rule in algorithm.credit.items() if rule.adds_kl]
+    anchors = [name for name, penalty in algorithm.penalty.items() if penalty.reads_kl_weight]
+    if tying and not anchors:
         raise ValueError(
-            f"algorithm.credit.{ties[0]} ties tokens to the old policy and no penalty charges them for moving; add "
+            f"algorithm.credit.{tying[0]} ties tokens to the old policy and no penalty charges them for moving; add "
             "algorithm/penalty=[anchor]"
         )
-    if anchors and not ties:
+    if anchors and not tying:
         raise ValueError(
             f"algorithm.penalty.{anchors[0]} charges tokens that a credit rule has tied to the old policy, and none "
             "does; add algorithm/credit=[kl_cov] or leave it out"
         )
 
 
-def check_sampler(algorithm: Algorithm, tells: bool, ahead: bool, apart: bool) -> None:
+def check_sampler(algorithm: Algorithm, returns_logprobs: bool, one_step_off_policy: bool, is_remote: bool) -> None:
     """Raises ValueError where corrections of the sampler lack its log-probs, or old rollouts a correction.
 
-    `tells` and `apart` are the sampler's, `ahead` is rollout.one_step_off_policy.
+    The flags are the sampler's, but for rollout.one_step_off_policy.
     """
     corrections = [name for name, rule in algorithm.credit.items() if rule.corrects_sampler]
-    if corrections and not tells:
+    if corrections and not returns_logprobs:
         raise ValueError(
             f"algorithm.credit.{corrections[0]} reads the sampler's log-probs of every token, which are not asked for; "
             "take sampler.logprobs=all"
         )
-    if ahead and not apart:
+    if one_step_off_policy and not is_remote:
         raise ValueError(
             "rollout.one_step_off_policy=true draws while the policy learns, which this sampler cannot do; take "
             "sampler=vllm_server"
         )
-    if ahead and not corrections:
+    if one_step_off_policy and not corrections:
         raise ValueError(
             "rollout.one_step_off_policy=true learns from a policy that is one update old, and no part corrects for "
             "it; take algorithm/credit=[truncated_importance], or rollout.one_step_off_policy=false"
         )
 
 
-def unheard(algorithm: Algorithm) -> str | None:
+def unused_controller(algorithm: Algorithm) -> str | None:
     """What to say of a controller whose drive nothing follows, which makes all its settings equal."""
     parts = *algorithm.credit.values(), algorithm.clipping, *algorithm.penalty.values()
     if not algorithm.control.changes or any(part.follows_drive for part in parts):

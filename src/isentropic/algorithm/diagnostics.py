@@ -1,6 +1,6 @@
 """What an update does to entropy, in numbers: by the sign of the advantage and by surprisal; predicted, and measured.
 
-One policy-gradient step that praises a token moves the entropy at its place by minus its sensitivity. To first order
+One policy-gradient step that reinforces a token moves the entropy at its place by minus its sensitivity. To first order
 (arXiv:2606.19236, whose names stand on the right), for tokens of
 
     positive_surprising   advantage > 0, surprisal > entropy    entropy rises    L+
@@ -28,8 +28,8 @@ PREDICTED, SQUARE = "entropy/predicted_change", "ratio/mean_square"  # of a step
 def quadrants(advantages: PerToken, logp: PerToken, entropy: PerToken, mask: Mask) -> dict[str, Mask]:
     """The four sets, which share no token; a token whose entropy is not known is in none."""
     surprising, expected = mask & (-logp > entropy), mask & (-logp <= entropy)
-    praised, blamed = advantages > 0, advantages < 0
-    sets = (surprising & praised, expected & praised, surprising & blamed, expected & blamed)
+    positive, negative = advantages > 0, advantages < 0
+    sets = (surprising & positive, expected & positive, surprising & negative, expected & negative)
     return dict(zip(QUADRANTS, sets, strict=True))
 
 
@@ -56,9 +56,9 @@ def importance(log_weight: PerToken, mask: Mask) -> PerToken:
     return torch.where(mask, log_weight, 0).clamp(-20, 20).exp()
 
 
-def touched(before: Credit, after: Credit) -> Mask:
-    """The tokens that a rule scaled, dropped or tied."""
-    return (after.advantages != before.advantages) | (after.mask != before.mask) | (after.anchor != before.anchor)
+def affected(before: Credit, after: Credit) -> Mask:
+    """The tokens that a rule scaled, dropped, or gave a kl_weight."""
+    return (after.advantages != before.advantages) | (after.mask != before.mask) | (after.kl_weight != before.kl_weight)
 
 
 def shares(tokens: Mask, sets: dict[str, Mask], mask: Mask) -> dict[str, Scalar]:
@@ -72,7 +72,7 @@ def kept(credit: Credit, batch: ScoredBatch) -> Metrics:
     return {"policy/kept": left.nan_to_num(), "policy/empty": (left == 0).float()}
 
 
-def of_micro_batch(
+def micro_batch_metrics(
     loss: Scalar, logp: PerToken, batch: ScoredBatch, sensitivity: PerToken, credit: Credit, totals: Totals
 ) -> Metrics:
     """Moments of the importance ratio per token, and the predicted change of entropy.
@@ -91,7 +91,7 @@ def of_micro_batch(
     }
 
 
-def of_rollout(steps: list[Metrics]) -> dict[str, float]:
+def rollout_metrics(steps: list[Metrics]) -> dict[str, float]:
     """Means over ranks and optimizer steps; but the predicted changes of entropy add up. All ranks must call.
 
     `ratio/ess` is the effective sample size of the importance ratios of a step, as a share of its tokens.

@@ -25,7 +25,7 @@ PUSHES = ((1.0, 0.0), (0.0, 1.0))  # drives that wake what follows the controlle
 
 
 @dataclass(frozen=True)
-class Facts:
+class PartsInfo:
     """Parts are named as in a trace: clipping, credit stare."""
 
     reads: set[str]  # of batch, policy now and drive, by any part
@@ -35,22 +35,22 @@ class Facts:
     inert: set[str]  # parts that change no gradient while every ratio is 1, and do change one later
 
 
-def facts(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> Facts:
+def describe_parts(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> PartsInfo:
     """On one batch, under a controller that pushes, first up and then down; none of its settings are read."""
     reads: dict[str, set[str]] = {}
     gradient, reductions = set[str](), set[str]()
     for pushed in pushes(algorithm):
         with recorded() as calls:
-            seen = trace(pushed, batch, now, Vitals(1.0, 0.0))
+            found = trace(pushed, batch, now, Vitals(1.0, 0.0))
         reductions |= calls
-        for part, names in seen.reads.items():
+        for part, names in found.reads.items():
             reads.setdefault(part, set()).update(names)
         columns = {"now.logp": "gradient", "now.entropy": "gradient of entropy"}
-        gradient |= {name for name, column in columns.items() if column in seen.tokens and seen.tokens[column].any()}
-        gradient |= seen.attached
+        gradient |= {name for name, column in columns.items() if column in found.tokens and found.tokens[column].any()}
+        gradient |= found.attached
     follows = {part for part, names in reads.items() if any(name.startswith("drive.") for name in names)}
     every = {name for names in reads.values() for name in names if not name.startswith("drive.")}
-    return Facts(every, follows, gradient, reductions, set(inert(algorithm, batch, now)))
+    return PartsInfo(every, follows, gradient, reductions, set(inert(algorithm, batch, now)))
 
 
 def pushes(algorithm: Algorithm) -> Iterator[Algorithm]:

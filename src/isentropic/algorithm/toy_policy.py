@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.algorithm.diagnostics import PREDICTED, of_micro_batch, quadrants
+from isentropic.algorithm.diagnostics import PREDICTED, micro_batch_metrics, quadrants
 from isentropic.batch import ScoredBatch, TokenStats, Vitals
 from isentropic.reductions import totals
 
@@ -91,7 +91,7 @@ def rollout(puzzle: Puzzle, logits: Logits, group: int, draw: torch.Generator) -
     tokens = chosen.view(problems, places, group).transpose(1, 2).flatten(0, 1)
     problem = torch.arange(problems).repeat_interleave(group)
     correct = puzzle.good[problem].gather(-1, tokens[..., None])[..., 0].all(-1)
-    seen = read(logits, problem, tokens)
+    found = read(logits, problem, tokens)
     return ScoredBatch(
         tokens=tokens,
         mask=torch.ones_like(tokens, dtype=torch.bool),
@@ -99,11 +99,11 @@ def rollout(puzzle: Puzzle, logits: Logits, group: int, draw: torch.Generator) -
         reward=correct.to(logits.dtype),
         correct=correct,
         truncated=torch.zeros_like(correct),
-        sampler_logp=seen.logp,
-        old_logp=seen.logp,
-        old_entropy=seen.entropy,
-        old_sensitivity=seen.sensitivity,
-        ref_logp=torch.full_like(seen.logp, nan),
+        sampler_logp=found.logp,
+        old_logp=found.logp,
+        old_entropy=found.entropy,
+        old_sensitivity=found.sensitivity,
+        ref_logp=torch.full_like(found.logp, nan),
     )
 
 
@@ -121,7 +121,7 @@ def train(
     draw = torch.Generator().manual_seed(seed)
     logits, rows, predicted = puzzle.logits, list[list[float]](), list[float]()
     for index in range(rollouts):
-        rows.append(facts(puzzle, logits))
+        rows.append(measurements(puzzle, logits))
         batch = rollout(puzzle, logits, group, draw)
         drive = algorithm.control.update(Vitals(float(batch.old_entropy.mean()), index / rollouts))
         advantages, moved = algorithm.advantage(batch), 0.0
@@ -132,16 +132,16 @@ def train(
             credit, _ = algorithm.assign(advantages[part], still, mini, drive, [torch.arange(len(part))])
             count = totals(credit.mask)
             loss, _ = algorithm.loss(now, mini, credit, drive, count)
-            moved += float(of_micro_batch(loss, now.logp, mini, still.sensitivity, credit, count)[PREDICTED])
+            moved += float(micro_batch_metrics(loss, now.logp, mini, still.sensitivity, credit, count)[PREDICTED])
             loss.backward()
             assert leaf.grad is not None
             logits = logits - lr * leaf.grad
         predicted.append(moved * lr / logits[..., 0].numel())  # a step of the rate on the sum over all places
-    rows.append(facts(puzzle, logits))
+    rows.append(measurements(puzzle, logits))
     return History(*(list(values) for values in zip(*rows, strict=True)), predicted=predicted, logits=logits)
 
 
-def facts(puzzle: Puzzle, logits: Logits) -> list[float]:
+def measurements(puzzle: Puzzle, logits: Logits) -> list[float]:
     nats = entropy(logits)
     parts = nats.mean(), nats[puzzle.decides].mean(), nats[~puzzle.decides].mean()
     return [*map(float, parts), accuracy(puzzle, logits), ways(puzzle, logits)]

@@ -13,7 +13,7 @@ import torch
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.clipping import Bounds
-from isentropic.algorithm.diagnostics import describe, of_micro_batch, of_rollout, quadrants, shares, touched
+from isentropic.algorithm.diagnostics import affected, describe, micro_batch_metrics, quadrants, rollout_metrics, shares
 from isentropic.batch import Credit, Drive, Mask, PerToken, Rows, ScoredBatch, TokenStats, Vitals
 from isentropic.reductions import totals
 
@@ -29,7 +29,7 @@ class Trace:
     credit: Credit
     tokens: dict[str, PerToken]  # by column, from advantage to gradient
     rules: dict[str, dict[str, float]]  # by credit rule, what it did
-    touched: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped or tied
+    affected: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped, or gave a kl_weight
     quadrants: dict[str, Mask]
     clipped: dict[str, Mask]  # by side
     metrics: dict[str, float]
@@ -46,7 +46,7 @@ def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vit
     watched, reads = (_watch(batch, "batch"), _watch(now, "now"), _watch(drive, "drive")), dict[str, set[str]]()
     with _reading(reads, "advantage"):
         advantages = algorithm.advantage(watched[0])
-    credit, rules, acted, tokens = Credit.initial(advantages, batch.mask), dict[str, dict[str, float]](), {}, {}
+    credit, rules, affected_by, tokens = Credit.initial(advantages, batch.mask), dict[str, dict[str, float]](), {}, {}
     sets = quadrants(advantages, now.logp, now.entropy, batch.mask)
     everything = [torch.arange(len(batch.mask), device=batch.mask.device)]
     tokens["advantage"] = advantages
@@ -55,38 +55,37 @@ def trace(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, vitals: Vit
         with torch.no_grad(), _reading(reads, f"credit {name}"):
             credit = algorithm.apply(rule, credit, watched[1], watched[0], watched[2], everything)
         tokens[f"weight {name}"] = weight(before, credit)
-        acted[name] = touched(before, credit) & batch.mask
+        affected_by[name] = affected(before, credit) & batch.mask
         rules[name] = _deeds(before, credit, sets, batch.mask)
     tokens |= {
         "weight": weight(Credit.initial(advantages, batch.mask), credit),
         "kept": credit.mask.to(now.logp.dtype),
     }
-    tokens |= {"anchor": credit.anchor, "credit": credit.advantages}
-    seen = Trace(0.0, drive, credit, tokens, rules, acted, sets, {}, {}, reads, set())
+    tokens |= {"kl_weight": credit.kl_weight, "credit": credit.advantages}
+    seen = Trace(0.0, drive, credit, tokens, rules, affected_by, sets, {}, {}, reads, set())
     return _charge(algorithm, batch, now, drive, seen)
 
 
 def _charge(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats, drive: Drive, seen: Trace) -> Trace:
-    paid = any(penalty.needs_entropy for penalty in algorithm.penalty.values())
     logp, unknown = now.logp.detach().clone().requires_grad_(), torch.full_like(now.logp, torch.nan)
-    entropy = now.entropy.detach().clone().requires_grad_() if paid else unknown
+    entropy = now.entropy.detach().clone().requires_grad_() if algorithm.needs_entropy_gradient else unknown
     known, credit, counts = TokenStats(logp, entropy, unknown), seen.credit, totals(seen.credit.mask)
     watched = _watch(known, "now"), _watch(batch, "batch"), _watch(drive, "drive")
     with _reading(seen.reads, "clipping"):
         ratio = algorithm.ratio(torch.where(credit.mask, logp - batch.old_logp, 0), credit.mask)
         bounds = algorithm.clipping(*watched)
     tokens: dict[str, PerToken] = {"ratio": ratio.detach().expand_as(logp)} | limits(bounds, logp)
-    tokens["gain"] = bounds.gain(ratio, credit).detach()
+    tokens["surrogate"] = bounds.surrogate(ratio, credit).detach()
     for name, penalty in algorithm.penalty.items():
         with _reading(seen.reads, f"penalty {name}"):
             tokens[f"penalty {name}"] = penalty(credit, *watched).detach()
     _check(seen.reads, algorithm)
     loss, metrics = algorithm.loss(known, batch, credit, drive, counts)
-    metrics |= of_micro_batch(loss, logp, batch, now.sensitivity, credit, counts)
-    metrics = describe(batch, seen.tokens["advantage"]) | of_rollout([metrics])
+    metrics |= micro_batch_metrics(loss, logp, batch, now.sensitivity, credit, counts)
+    metrics = describe(batch, seen.tokens["advantage"]) | rollout_metrics([metrics])
     loss.backward()
     tokens["gradient"] = torch.zeros_like(logp) if logp.grad is None else logp.grad
-    if paid:
+    if algorithm.needs_entropy_gradient:
         tokens["gradient of entropy"] = torch.zeros_like(logp) if entropy.grad is None else entropy.grad
     clipped = {side: found & credit.mask for side, found in bounds.clipped(ratio.detach(), credit).items()}
     held = {f"credit.{name}": value for name, value in vars(credit).items()}
@@ -108,12 +107,12 @@ def _deeds(before: Credit, after: Credit, sets: dict[str, Mask], mask: Mask) -> 
     counts = {
         "scaled": (after.advantages != before.advantages) & after.mask,
         "dropped": before.mask & ~after.mask,
-        "tied": (after.anchor != before.anchor) & after.mask,
+        "tied": (after.kl_weight != before.kl_weight) & after.mask,
     }
     found = {name: float(tokens.sum()) for name, tokens in counts.items()}
     if len(weights):
         found |= {"smallest weight": float(weights.min()), "largest weight": float(weights.max())}
-    among = shares(touched(before, after), sets, mask)
+    among = shares(affected(before, after), sets, mask)
     return found | {f"share of {name or 'tokens'}": float(value) for name, value in among.items()}
 
 
@@ -127,8 +126,8 @@ def limits(bounds: Bounds, like: PerToken) -> dict[str, PerToken]:
 def _check(reads: dict[str, set[str]], algorithm: Algorithm) -> None:
     for part, names in reads.items():
         seam, _, name = part.partition(" ")
-        paid = seam == "penalty" and algorithm.penalty[name].needs_entropy
-        hidden = {"now.sensitivity"} if paid else {"now.sensitivity", "now.entropy"}
+        reads_entropy = seam == "penalty" and algorithm.penalty[name].needs_entropy
+        hidden = {"now.sensitivity"} if reads_entropy else {"now.sensitivity", "now.entropy"}
         if seam in ("clipping", "penalty") and names & hidden:
             raise ValueError(
                 f"{part} reads {min(names & hidden)}, which an update does not know; read that of the rollout from "

@@ -7,7 +7,7 @@ from typing import Any
 from lightning import Callback, LightningModule, Trainer
 
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.algorithm.compatibility import unheard
+from isentropic.algorithm.compatibility import unused_controller
 from isentropic.algorithm.diagnostics import QUADRANTS
 from isentropic.policy.module import PolicyModule
 
@@ -29,7 +29,7 @@ class Idle(Callback):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not isinstance(pl_module, PolicyModule):
             return
-        if trainer.is_global_zero and (sentence := unheard(pl_module.algorithm)):
+        if trainer.is_global_zero and (sentence := unused_controller(pl_module.algorithm)):
             print(f"warning: {sentence}", file=sys.stderr, flush=True)
         if pl_module.updates == 1:
             self.told.update(CLIPPING)

@@ -16,7 +16,7 @@ from torch import Tensor
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.trace import limits, weight
 from isentropic.batch import Credit, Mask, PerToken, ScoredBatch
-from isentropic.policy.log_row import Seen
+from isentropic.policy.log_row import RolloutTrace
 
 LIMITS = ("low", "high", "ceiling")  # of the importance ratio; other clippings have other numbers, or none
 
@@ -73,18 +73,18 @@ def go_on(file: Path, step: int) -> None:
     os.replace(unfinished, file) if beyond.exists() else unfinished.unlink()
 
 
-def watched(module: Any) -> tuple[Seen, Algorithm]:
-    return module.seen, module.algorithm
+def watched(module: Any) -> tuple[RolloutTrace, Algorithm]:
+    return module.last_rollout, module.algorithm
 
 
-def cut(seen: Seen, rows: Tensor) -> Seen:
-    return Seen(
+def cut(seen: RolloutTrace, rows: Tensor) -> RolloutTrace:
+    return RolloutTrace(
         seen.batch[rows].to("cpu"),
         seen.credit[rows].to("cpu"),
         seen.now[rows].to("cpu"),
         seen.advantages[rows].cpu(),
         seen.drive,
-        {name: tokens[rows].cpu() for name, tokens in seen.touched.items()},
+        {name: tokens[rows].cpu() for name, tokens in seen.affected.items()},
     )
 
 
@@ -99,9 +99,9 @@ class Told:
     clipped: dict[str, Mask]
 
 
-def tell(seen: Seen, algorithm: Algorithm) -> Told:
+def tell(seen: RolloutTrace, algorithm: Algorithm) -> Told:
     batch, credit, now = seen.batch, seen.credit, seen.now
-    ratio, bounds = algorithm.move(now, batch, credit, seen.drive)
+    ratio, bounds = algorithm.ratio_and_bounds(now, batch, credit, seen.drive)
     values = {
         "logp": batch.old_logp,
         "entropy": batch.old_entropy,
@@ -118,7 +118,7 @@ def tell(seen: Seen, algorithm: Algorithm) -> Told:
     }
     ends = {name: value for name, value in limits(bounds, now.logp).items() if name in LIMITS}
     clipped = {side: tokens & credit.mask for side, tokens in bounds.clipped(ratio, credit).items()}
-    return Told(values, ends, credit.mask, seen.touched, clipped)
+    return Told(values, ends, credit.mask, seen.affected, clipped)
 
 
 def describe(row: int, batch: ScoredBatch, told: Told, tokenizer: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class SamplerCallback(Callback):
             data.settle()
             pl_module.log("throughput/wait_seconds", perf_counter() - start)
         start = perf_counter()
-        gap = self.sync(trainer, pl_module, moved=bool(pl_module.moved))
+        gap = self.sync(trainer, pl_module, moved=bool(pl_module.changed))
         pl_module.log("throughput/sync_seconds", perf_counter() - start)
         if gap is not None:
             pl_module.log("sampler/canary_gap", gap)
@@ -85,8 +85,8 @@ class SamplerCallback(Callback):
         Where they were not drawn by the policy of now, the two must differ, and there is no alarm.
         """
         policy = policy_of(module)
-        assert policy.seen
-        batch, *_ = policy.seen
+        assert policy.last_rollout
+        batch, *_ = policy.last_rollout
         known = batch.mask & ~batch.sampler_logp.isnan()
         if not masked_mean(known.float(), batch.mask) > 0:  # nor if nothing was written
             return

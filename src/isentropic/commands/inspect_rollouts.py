@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, str | int | float | None]
 ALWAYS = ("completion", "place", "token", "quadrant", "advantage", "ratio", "gradient")
-NEVER = ("group", "reward", "gain")  # on the screen
+NEVER = ("group", "reward", "surrogate")  # on the screen
 SHARE = "share of "
 WIDTH = 140  # of the screen at least: files and pipes have no width
 
@@ -130,7 +130,7 @@ def lines(seen: "Trace", saved: "Saved") -> list[dict[str, Any]]:
         line |= {name: [number(value) for value in values[r][chosen]] for name, values in columns.items()}
         ends = {name: seen.tokens[name][r][chosen] for name in ("low", "high") if name in seen.tokens}
         line["limits"] = {name: [number(value) for value in values] for name, values in ends.items()}
-        for name, masks in (("touched", seen.touched), ("clipped", seen.clipped)):
+        for name, masks in (("touched", seen.affected), ("clipped", seen.clipped)):
             line[name] = {one: tokens[r][chosen].nonzero()[:, 0].tolist() for one, tokens in masks.items()}
         found.append(line)
     return found
@@ -153,7 +153,7 @@ def show(summary: dict[str, Any], rows: list[Row], count: int) -> None:
         said = [f"{name} {value:.4g}" for name, value in deeds.items() if not name.startswith(SHARE)]
         shares = {name.removeprefix(SHARE): value for name, value in deeds.items() if name.startswith(SHARE)}
         of = ", ".join(f"{name.replace('_', ' ')} {value:.1%}" for name, value in shares.items())
-        console.print(f"{rule}: {', '.join(said)}; touched of {of}", soft_wrap=True)
+        console.print(f"{rule}: {', '.join(said)}; affected of {of}", soft_wrap=True)
     console.print(tokens_table(rows[:count]))
     same = [f"{name} {shown(rows[0][name]) or 'none'}" for name in constant(rows)]
     if same:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.algorithm.introspection import Facts, differ, facts, still
+from isentropic.algorithm.introspection import PartsInfo, describe_parts, differ, still
 from isentropic.batch import ScoredBatch, TokenStats
 from isentropic.config.build import build
 from isentropic.config.compose import ROOT
@@ -89,7 +89,7 @@ def page() -> str:
     batch, now = example()
     listed = list(recipes())
     parts = {recipe.name: build(configured(recipe.name), "algorithm") for recipe in listed}
-    found = [(recipe, facts(parts[recipe.name], batch, now)) for recipe in listed]
+    found = [(recipe, describe_parts(parts[recipe.name], batch, now)) for recipe in listed]
     late = needy({recipe.name: recipe for recipe in listed}, parts, batch, now)
     heads = ["method", "`algorithm=`", "paper", "formula", "what it does", "on top of", "new"]
     first = table(heads, map(what_it_is, found))
@@ -111,7 +111,7 @@ def needy(listed: dict[str, Recipe], parts: dict[str, Algorithm], batch: ScoredB
     return {name for name in listed if needs(name)}
 
 
-def what_it_is(row: tuple[Recipe, Facts]) -> list[str]:
+def what_it_is(row: tuple[Recipe, PartsInfo]) -> list[str]:
     recipe, _ = row
     files = [f"[{name}](../src/isentropic/algorithm/{name})" for name in recipe.new]
     grade = f"{recipe.grade}: {recipe.why}" if recipe.why else recipe.grade
@@ -120,7 +120,7 @@ def what_it_is(row: tuple[Recipe, Facts]) -> list[str]:
     return [recipe.title, f"`{recipe.name}`", recipe.link, grade, recipe.what, base, changes]
 
 
-def what_it_does(recipe: Recipe, fact: Facts, late: bool) -> list[str]:
+def what_it_does(recipe: Recipe, fact: PartsInfo, late: bool) -> list[str]:
     reads = sorted(name.removeprefix("batch.") for name in fact.reads - {"batch.mask"})
     cells = [", ".join(f"`{n}`" for n in names) for names in (reads, sorted(fact.gradient), sorted(fact.reductions))]
     inert, follows = ", ".join(sorted(fact.inert)), ", ".join(sorted(fact.follows))

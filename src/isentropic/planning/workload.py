@@ -9,6 +9,7 @@ from isentropic.distributed import alone
 from isentropic.planning.lengths import Lengths
 from isentropic.policy.batching.micro_batches import split_evenly, split_padded
 from isentropic.policy.batching.packing import Prompts, split_by_prompt
+from isentropic.policy.update import reuses_update_forward
 
 FP32 = 4
 BYTES = {"float32": FP32, "bfloat16": 2}
@@ -160,7 +161,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
         reference_weights=policy["reference"] not in (None, model["path"] if policy["adapter"] else None),
-        once=policy["skip_old_logp_forward"] and updates == 1 and not algorithm.reads_policy,
+        once=reuses_update_forward(policy["skip_old_logp_forward"], updates, algorithm),
         rereads=updates - 1 if policy["recompute_logp"] and algorithm.credit else 0,
         ahead=rollout["one_step_off_policy"],
         engine=answering,

@@ -4,21 +4,21 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import NamedTuple
 
-from isentropic.algorithm.diagnostics import PREDICTED, of_rollout
+from isentropic.algorithm.diagnostics import PREDICTED, rollout_metrics
 from isentropic.batch import Credit, Drive, Mask, Metrics, PerToken, ScoredBatch, TokenStats
 
 MEASURED = "entropy/measured_change"
 
 
-class Seen(NamedTuple):
-    """The last rollout, and each token as it was when it was learnt from: for those who watch."""
+class RolloutTrace(NamedTuple):
+    """The last rollout, with each token as it was in its own update: for callbacks that watch."""
 
     batch: ScoredBatch
     credit: Credit
     now: TokenStats
     advantages: PerToken  # before any credit rule
     drive: Drive
-    touched: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped or tied
+    affected: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped, or gave a kl_weight
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Record:
 
     def row(self, judged: dict[str, float], steps: list[Metrics]) -> dict[str, float]:
         """All ranks must call. What has no value now but had one is NaN: Lightning would log the last one again."""
-        row = judged | of_rollout(steps)
+        row = judged | rollout_metrics(steps)
         predicted, entropy = row.pop(PREDICTED), judged.get("entropy/mean", nan)
         changes = {PREDICTED: self.predicted, MEASURED: entropy - self.entropy}
         row |= {name: value for name, value in changes.items() if isfinite(value)}

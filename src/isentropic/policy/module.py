@@ -1,4 +1,4 @@
-"""PolicyModule: read, judge, credit, charge, step. One training_step is one rollout batch."""
+"""PolicyModule: old log-probs, advantages, credit, loss, optimizer step. One training_step is one rollout batch."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -19,13 +19,13 @@ from isentropic.batch import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch
 from isentropic.policy.batching.balance import balanced
 from isentropic.policy.batching.micro_batches import MicroBatch, concat, dummy_row, micro_batches, pack
 from isentropic.policy.checkpoint.sharded import CheckpointFiles
-from isentropic.policy.log_row import Record, Seen
+from isentropic.policy.log_row import Record, RolloutTrace
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.reference import Reference, reference_settings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.timing import Clock, timed
-from isentropic.policy.update import Learnt, Update, scored
+from isentropic.policy.update import Update, UpdateResult, reuses_update_forward, scored
 from isentropic.reductions import masked_mean
 
 
@@ -39,7 +39,7 @@ class PolicyModule(LightningModule):
         model: ModelSettings,
         reference: str | None,  # folder or hub name of a frozen policy, for penalties that measure the distance to it
         optimization: Optimization,
-        size: int,  # completions of a rollout, over all ranks
+        batch_size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
         recompute_logp: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
         skip_old_logp_forward: bool,  # where one update is all and nothing asks before, its forward gives old_logp
@@ -48,22 +48,23 @@ class PolicyModule(LightningModule):
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
-        if size % optimization.mini_batch:
+        if batch_size % optimization.mini_batch:
             raise ValueError(
-                f"mini_batch={optimization.mini_batch} does not divide rollout.batch_size={size}; take a divisor of it"
+                f"mini_batch={optimization.mini_batch} does not divide rollout.batch_size={batch_size}; "
+                "take a divisor of it"
             )
         self.algorithm, self.evaluation = algorithm, evaluation
         self.model, self.optimization, self.adapter = model, optimization, adapter
-        self.size, self.updates = size, size // optimization.mini_batch
+        self.updates = batch_size // optimization.mini_batch  # optimizer steps per rollout
         self.temperature, self.recompute_logp, self.seed = temperature, recompute_logp, seed
         self.skip_old_logp_forward = skip_old_logp_forward
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
-        self.rollouts = 0  # rollout batches learnt from
-        self.moved = False  # whether the last rollout changed the policy
+        self.rollouts = 0  # rollout batches trained on
+        self.changed = False  # whether the last rollout changed the weights
         self.record, self.clock = Record(), Clock()
-        self.seen: Seen | None = None
+        self.last_rollout: RolloutTrace | None = None
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -84,73 +85,72 @@ class PolicyModule(LightningModule):
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
-        batch = self.read(balanced(rollouts, self.updates) if self.optimization.balance else rollouts)
-        progress = self.rollouts / int(self.trainer.num_training_batches)
-        entropy = masked_mean(batch.old_entropy, batch.mask).item()
-        drive = self.algorithm.control.update(Vitals(entropy, progress))
+        batch = self.score_rollout(balanced(rollouts, self.updates) if self.optimization.balance else rollouts)
+        drive = self.algorithm.control.update(self.vitals(batch))
         advantages = self.algorithm.advantage(batch)
-        self.moved = False
-        learnt, steps = list[Learnt](), list[Metrics]()
+        self.changed = False
+        results, metrics = list[UpdateResult](), list[Metrics]()
         for index, rows in enumerate(torch.arange(len(batch.tokens)).tensor_split(self.updates)):
-            mini, worth = (batch[rows], advantages[rows]) if len(rows) else (dummy_row(batch), advantages[:1])
-            step = self.update(mini, worth, drive, first=index == 0)
-            learnt += [step] if len(rows) else []
-            steps.append(step.metrics | self.step())
-        batch = concat([step.batch for step in learnt])
-        credit, now = concat([step.credit for step in learnt]), concat([step.now for step in learnt])
-        judged = diagnostics.describe(batch, advantages)
-        touched = {name: torch.cat([step.acted[name] for step in learnt]) for name in self.algorithm.credit}
-        self.seen = Seen(batch, credit, now, advantages, drive, touched)
+            mini, theirs = (batch[rows], advantages[rows]) if len(rows) else (dummy_row(batch), advantages[:1])
+            result = self.update(mini, theirs, drive, first=index == 0)
+            metrics.append(result.metrics | self.step_optimizer())
+            results += [result] if len(rows) else []
         self.rollouts += 1
+        self.last_rollout = trace_of(results, advantages, drive)
+        described = diagnostics.describe(self.last_rollout.batch, advantages)
         target = vars(self.algorithm.control).get("target")
-        self.log_dict(self.record.row(judged | ({} if target is None else {"control/target": target}), steps))
+        self.log_dict(self.record.row(described | ({} if target is None else {"control/target": target}), metrics))
         self.log("step", float(self.rollouts))
 
     @timed("read")
-    def read(self, rollouts: RolloutBatch) -> ScoredBatch:
-        """The rollout as the policy sees it before any update; NaN where the update will see that by itself."""
-        unknown = torch.full_like(rollouts.sampler_logp, torch.nan)
-        stats = TokenStats(unknown, unknown, unknown) if self.once else self.look(rollouts)
-        ref_logp = unknown
-        if self.reference:
-            ref_logp = self.reference.logp(rollouts, self.reading(rollouts), self.temperature)
-        return scored(rollouts, stats, ref_logp)
+    def score_rollout(self, rollouts: RolloutBatch) -> ScoredBatch:
+        """Old log-probs and those of the reference; NaN where the update's own forward gives them."""
+        old = ref = unknown = torch.full_like(rollouts.sampler_logp, torch.nan)
+        stats = TokenStats(old, unknown, unknown)
+        if self.reference or not self.reuse_update_forward:
+            micros = self.inference_micro_batches(rollouts)
+            stats = stats if self.reuse_update_forward else self.compute_old_logp(rollouts, micros)
+            ref = self.reference.logp(rollouts, micros, self.temperature) if self.reference else unknown
+        return scored(rollouts, stats, ref)
 
     @property
-    def once(self) -> bool:
-        """Whether the forward of the only update is also the reading before it, as nothing asks for that earlier."""
-        return self.skip_old_logp_forward and self.updates == 1 and not self.algorithm.reads_policy
+    def reuse_update_forward(self) -> bool:
+        return reuses_update_forward(self.skip_old_logp_forward, self.updates, self.algorithm)
 
-    def look(self, batch: RolloutBatch) -> TokenStats:
+    def vitals(self, batch: ScoredBatch) -> Vitals:
+        entropy = masked_mean(batch.old_entropy, batch.mask).item()
+        return Vitals(entropy, self.rollouts / int(self.trainer.num_training_batches))
+
+    def compute_old_logp(self, batch: RolloutBatch, micros: list[MicroBatch]) -> TokenStats:
         with self.policy.keep_gathered(enabled=not self.optimization.reshard_after_forward):
-            return self.policy.batch_stats(batch, self.reading(batch), self.temperature, "value")
+            return self.policy.batch_stats(batch, micros, self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
         limits = self.optimization.micro_batch, self.optimization.max_tokens_per_micro_batch
         return micro_batches(batch.mask, *limits, self.policy.packed, self.policy.shared_prompts(batch))
 
-    def reading(self, batch: RolloutBatch) -> list[MicroBatch]:
-        """Micro-batches for forwards that nothing is learnt from: a line may be longer, and of any number of rows."""
+    def inference_micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
+        """For forwards without a backward pass: packs may be longer, and of any number of rows."""
         if not self.policy.packed:
             return self.micro_batches(batch)
-        return micro_batches(
-            batch.mask, None, self.optimization.max_tokens_no_grad, True, self.policy.shared_prompts(batch)
-        )
+        limit = self.optimization.max_tokens_no_grad
+        return micro_batches(batch.mask, None, limit, True, self.policy.shared_prompts(batch))
 
-    def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> Learnt:
+    def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> UpdateResult:
         """The gradient of one optimizer step, whatever the number of micro-batches."""
-        current = self.recompute_logp and not first and bool(self.algorithm.credit)
-        now = self.look(batch) if current else TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
+        now = TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
+        if self.recompute_logp and not first and self.algorithm.credit:
+            now = self.compute_old_logp(batch, self.inference_micro_batches(batch))
         update = Update(
-            self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients, self.once,
-            self.manual_backward,
+            self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients,
+            self.reuse_update_forward, self.manual_backward,
         )  # fmt: skip
         with self.policy.keep_gathered(enabled=not self.optimization.reshard_after_forward):
             return update(batch, advantages, now, drive, self.micro_batches(batch))
 
     @timed("optimizer")
-    def step(self) -> Metrics:
-        """Clips and steps; a gradient that is not finite is dropped on every rank, and said."""
+    def step_optimizer(self) -> Metrics:
+        """Clips and steps; a gradient that is not finite is skipped on every rank, with a warning."""
         optimizer = cast(LightningOptimizer, self.optimizers())
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.optimization.max_grad_norm)
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
@@ -159,7 +159,7 @@ class PolicyModule(LightningModule):
             optimizer.step()
         else:
             rank_zero_warn(f"rollout {self.rollouts + 1}: the gradient norm is {norm}; this update is left out")
-        self.moved |= finite and bool(norm > 0)
+        self.changed |= finite and bool(norm > 0)
         optimizer.zero_grad()
         cast(LambdaLR, self.lr_schedulers()).step()
         return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
@@ -191,13 +191,25 @@ class PolicyModule(LightningModule):
 
     @torch.no_grad()
     def score(self, tokens: list[int]) -> list[float]:
-        """Log-probs at temperature 1 of tokens[1:], as the policy sees them now. Collective under FSDP."""
+        """Log-probs of tokens[1:] at temperature 1, under the current weights. Collective under FSDP."""
         ids = torch.tensor([tokens], device=self.device)
         mask = torch.arange(len(tokens), device=self.device)[None] > 0
-        line = pack(mask, [len(tokens)]) if self.policy.packed else None
-        scores = self.policy(ids, mask, len(tokens), 1.0, "none", line)[0][0, 1:].tolist()
-        self.policy.reshard()  # the next to need memory is the sampler
+        packed = pack(mask, [len(tokens)]) if self.policy.packed else None
+        scores = self.policy(ids, mask, len(tokens), 1.0, "none", packed)[0][0, 1:].tolist()
+        self.policy.reshard()  # the sampler needs the memory next
         return scores
 
     def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
         return self.policy.weights(dtype)
+
+
+def trace_of(results: list[UpdateResult], advantages: PerToken, drive: Drive) -> RolloutTrace:
+    """Optimizer steps of one rollout, joined again."""
+    return RolloutTrace(
+        batch=concat([result.batch for result in results]),
+        credit=concat([result.credit for result in results]),
+        now=concat([result.now for result in results]),
+        advantages=advantages,
+        drive=drive,
+        affected={name: torch.cat([result.affected[name] for result in results]) for name in results[0].affected},
+    )

@@ -1,4 +1,4 @@
-"""The gradient of one optimizer step, a micro-batch at a time."""
+"""One optimizer step's gradient, a micro-batch at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 
 from isentropic.algorithm.algorithm import Algorithm
-from isentropic.algorithm.diagnostics import of_micro_batch
+from isentropic.algorithm.diagnostics import micro_batch_metrics
 from isentropic.batch import (
     Credit,
     Drive,
@@ -27,58 +27,59 @@ from isentropic.policy.model.language_model import LanguageModel
 from isentropic.reductions import totals
 
 
-class Learnt(NamedTuple):
+class UpdateResult(NamedTuple):
     batch: ScoredBatch
     credit: Credit
-    now: TokenStats  # each token as it was when it was learnt from
-    acted: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped or tied
+    now: TokenStats  # of each token in its own forward of this step
+    affected: dict[str, Mask]  # by credit rule, the tokens it scaled, dropped, or gave a kl_weight
     metrics: Metrics
 
 
-def scored(batch: RolloutBatch, before: TokenStats, ref_logp: PerToken) -> ScoredBatch:
-    """The rollout and what the policy thought of it before any update."""
+def scored(batch: RolloutBatch, old: TokenStats, ref_logp: PerToken) -> ScoredBatch:
+    """The rollout with log-probs, entropies and sensitivities of the policy before any update."""
     rollout = {f.name: getattr(batch, f.name) for f in fields(RolloutBatch)}
-    old = {f"old_{f.name}": getattr(before, f.name) for f in fields(TokenStats)}
-    return ScoredBatch(**rollout, **old, ref_logp=ref_logp)
+    stats = {f"old_{f.name}": getattr(old, f.name) for f in fields(TokenStats)}
+    return ScoredBatch(**rollout, **stats, ref_logp=ref_logp)
+
+
+def reuses_update_forward(skip_old_logp_forward: bool, updates: int, algorithm: Algorithm) -> bool:
+    """Whether the forward of a rollout's only update also gives old log-probs, as nothing needs them earlier."""
+    return skip_old_logp_forward and updates == 1 and not algorithm.reads_policy
 
 
 @dataclass(frozen=True)
 class Update:
-    """With `once`, the batch comes unread: each micro-batch is read by the forward that it is learnt from.
-
-    That holds for the first update of a rollout alone, of an algorithm that reads the policy in no earlier step.
-    """
+    """With `reuse_forward` the batch comes with old log-probs unknown: the forward of each micro-batch gives them."""
 
     policy: LanguageModel
     algorithm: Algorithm
     temperature: float
     sharded_gradients: bool
-    once: bool
+    reuse_forward: bool
     backward: Callable[[Tensor], None]
 
     def __call__(
         self, batch: ScoredBatch, advantages: PerToken, now: TokenStats, drive: Drive, micros: Sequence[MicroBatch]
-    ) -> Learnt:
+    ) -> UpdateResult:
         rows = [micro.rows for micro in micros if micro.real]
-        acted: dict[str, Mask] = {}
-        credit, metrics = self.algorithm.assign(advantages, now, batch, drive, rows, acted)
-        count, sums = totals(credit.mask), dict[str, Tensor | float]()
-        seen = TokenStats(torch.zeros_like(now.logp), now.entropy, now.sensitivity)
-        if self.once:
-            seen = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
+        assigned = self.algorithm.assign_credit(advantages, now, batch, drive, rows)
+        credit, count, sums = assigned.credit, totals(assigned.credit.mask), dict[str, Tensor | float]()
+        trained = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
         with self.policy.mixed_precision():
             for index, micro in enumerate(micros):
                 self.sync_gradients(self.sharded_gradients or index == len(micros) - 1)
                 part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
-                stats, found = self.learn(batch, now, micro, part, drive, count)
-                sums = {name: sums.get(name, 0.0) + value for name, value in found.items()}
+                stats, metrics = self.learn(batch, now, micro, part, drive, count)
+                sums = {name: sums.get(name, 0.0) + value for name, value in metrics.items()}
                 if micro.real:
-                    for f in fields(TokenStats) if self.once else fields(TokenStats)[:1]:
-                        getattr(seen, f.name)[micro.rows] = getattr(stats, f.name).detach()
-        if self.once:  # the same credit; but what is measured of it asks what the policy thought
-            batch = scored(batch, seen, batch.ref_logp)
-            credit, metrics = self.algorithm.assign(advantages, seen, batch, drive, rows, acted)
-        return Learnt(batch, credit, seen, acted, metrics | sums)
+                    for f in fields(TokenStats):
+                        getattr(trained, f.name)[micro.rows] = getattr(stats, f.name).detach()
+        if self.reuse_forward:
+            batch, now = scored(batch, trained, batch.ref_logp), trained
+        else:
+            trained = TokenStats(trained.logp, now.entropy, now.sensitivity)
+        sums = self.algorithm.credit_metrics(assigned, advantages, now, batch, drive) | sums
+        return UpdateResult(batch, credit, trained, assigned.affected, sums)
 
     def learn(
         self,
@@ -89,20 +90,19 @@ class Update:
         drive: Drive,
         count: Totals,
     ) -> tuple[TokenStats, Metrics]:
-        """Adds the gradient of a micro-batch to that of the step."""
-        paid = any(penalty.needs_entropy for penalty in self.algorithm.penalty.values())
-        wanted: EntropyMode = "value" if self.once else "gradient" if paid else "none"
-        stats, rows = self.policy.token_stats(batch, micro, self.temperature, wanted), batch[micro.rows]
-        sensitivity, known = now.sensitivity[micro.rows], stats
-        if self.once:
-            read = TokenStats(stats.logp.detach(), stats.entropy, stats.sensitivity)
-            rows, sensitivity = scored(rows, read, rows.ref_logp), stats.sensitivity
+        """Forward and backward pass of a micro-batch: adds its gradient to the step's."""
+        entropy: EntropyMode = "gradient" if self.algorithm.needs_entropy_gradient else "none"
+        stats = self.policy.token_stats(batch, micro, self.temperature, "value" if self.reuse_forward else entropy)
+        rows, sensitivity, known = batch[micro.rows], now.sensitivity[micro.rows], stats
+        if self.reuse_forward:
+            old = TokenStats(stats.logp.detach(), stats.entropy, stats.sensitivity)
             unknown = torch.full_like(stats.entropy, torch.nan)
+            rows, sensitivity = scored(rows, old, rows.ref_logp), stats.sensitivity
             known = TokenStats(stats.logp, unknown, unknown)
-        loss, found = self.algorithm.loss(known, rows, credit, drive, count)
-        found |= of_micro_batch(loss, stats.logp, rows, sensitivity, credit, count)
+        loss, metrics = self.algorithm.loss(known, rows, credit, drive, count)
+        metrics |= micro_batch_metrics(loss, stats.logp, rows, sensitivity, credit, count)
         self.backward(loss)
-        return stats, found | {"policy/loss": loss.detach()}
+        return stats, metrics | {"policy/loss": loss.detach()}
 
     def sync_gradients(self, now: bool) -> None:
         if isinstance(self.policy, FSDPModule):

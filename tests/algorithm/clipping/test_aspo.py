@@ -8,23 +8,23 @@ RATIO = torch.tensor([[0.25, 0.5, 1.0, 1.25, 2.0, 8.0]], dtype=torch.float64)
 
 
 def graded(sign, **given):
-    """The gain, and its gradient at the log-prob."""
+    """The surrogate, and its gradient at the log-prob."""
     log_ratio = RATIO.log().requires_grad_()
     bounds = AspoBounds(**{"low": 0.8, "high": 1.28, "ceiling": 3.0} | given)
-    gain = bounds.gain(log_ratio.exp(), Credit.initial(torch.full_like(RATIO, sign), RATIO > 0))
-    gain.sum().backward()
-    return gain.flatten().tolist(), log_ratio.grad.flatten().tolist()
+    surrogate = bounds.surrogate(log_ratio.exp(), Credit.initial(torch.full_like(RATIO, sign), RATIO > 0))
+    surrogate.sum().backward()
+    return surrogate.flatten().tolist(), log_ratio.grad.flatten().tolist()
 
 
 def test_praise_has_the_ratio_turned_around_and_stops_where_ppo_does():
-    gain, grad = graded(1.0)
-    assert gain == pytest.approx([3, 2, 1, 0.8, 1 / 1.28, 1 / 1.28])
+    surrogate, grad = graded(1.0)
+    assert surrogate == pytest.approx([3, 2, 1, 0.8, 1 / 1.28, 1 / 1.28])
     assert grad == pytest.approx([3, 2, 1, 0.8, 0, 0])
 
 
 def test_blame_has_the_ratio_and_learns_on_at_the_ceiling():
-    gain, grad = graded(-1.0)
-    assert gain == pytest.approx([-0.8, -0.8, -1, -1.25, -2, -3])
+    surrogate, grad = graded(-1.0)
+    assert surrogate == pytest.approx([-0.8, -0.8, -1, -1.25, -2, -3])
     assert grad == pytest.approx([0, 0, -1, -1.25, -2, -3])
 
 

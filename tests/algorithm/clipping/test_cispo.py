@@ -35,10 +35,10 @@ def test_inside_the_limits_the_gradient_is_that_of_dapo_without_clipping(build, 
 
 def test_the_weight_carries_no_gradient():
     ratio, logp = torch.tensor([[1.1, 0.3]], requires_grad=True), torch.tensor([[-1.0, -2.0]], requires_grad=True)
-    gain = CispoBounds(0.8, 1.28, logp).gain(ratio, Credit.initial(torch.tensor([[1.0, -1.0]]), ratio > 0))
-    gain.sum().backward()
+    surrogate = CispoBounds(0.8, 1.28, logp).surrogate(ratio, Credit.initial(torch.tensor([[1.0, -1.0]]), ratio > 0))
+    surrogate.sum().backward()
     assert ratio.grad is None
-    assert gain.tolist() == [[pytest.approx(-1.1), pytest.approx(1.6)]]
+    assert surrogate.tolist() == [[pytest.approx(-1.1), pytest.approx(1.6)]]
     assert logp.grad.tolist() == [[pytest.approx(1.1), pytest.approx(-0.8)]]
 
 

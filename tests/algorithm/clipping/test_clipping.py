@@ -19,9 +19,9 @@ def name(request):
 
 def graded(bounds, ratio, credit):
     ratio = ratio.clone().requires_grad_()
-    gain = bounds.gain(ratio, credit)
-    total = torch.where(credit.mask, gain, 0).sum() + 0 * ratio.sum()  # some do not use its gradient
-    return gain.detach(), torch.autograd.grad(total, ratio)[0]
+    surrogate = bounds.surrogate(ratio, credit)
+    total = torch.where(credit.mask, surrogate, 0).sum() + 0 * ratio.sum()  # some do not use its gradient
+    return surrogate.detach(), torch.autograd.grad(total, ratio)[0]
 
 
 @pytest.mark.invariance
@@ -50,9 +50,9 @@ def test_gain_is_finite_at_the_extremes_and_in_the_padding(build, paper, name, g
         for power in -20.0, 20.0:
             for sign in 1, -1, 0:
                 credit = Credit.initial(torch.full((4, 5), sign, dtype=dtype), batch.mask)
-                gain, grad = graded(bounds, torch.full((4, 5), power, dtype=dtype).exp(), credit)
-                assert gain.isfinite().all() and grad.isfinite().all()
-                assert (gain == 0).all() or sign
+                surrogate, grad = graded(bounds, torch.full((4, 5), power, dtype=dtype).exp(), credit)
+                assert surrogate.isfinite().all() and grad.isfinite().all()
+                assert (surrogate == 0).all() or sign
 
 
 @pytest.mark.degenerate

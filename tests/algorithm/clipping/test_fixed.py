@@ -14,22 +14,22 @@ def worth(advantages):
 
 def gains(sign, **bounds):
     ratio = RATIO.clone().requires_grad_()
-    gain = PpoBounds(**{"low": 0.8, "high": 1.28, "ceiling": 10.0} | bounds).gain(
+    surrogate = PpoBounds(**{"low": 0.8, "high": 1.28, "ceiling": 10.0} | bounds).surrogate(
         ratio, worth(torch.full_like(RATIO, sign))
     )
-    gain.sum().backward()
-    return gain.flatten().tolist(), ratio.grad.flatten().tolist()
+    surrogate.sum().backward()
+    return surrogate.flatten().tolist(), ratio.grad.flatten().tolist()
 
 
 def test_praise_stops_above():
-    gain, grad = gains(1.0)
-    assert gain == pytest.approx([0.5, 0.9, 1, 1.25, 1.28, 1.28])
+    surrogate, grad = gains(1.0)
+    assert surrogate == pytest.approx([0.5, 0.9, 1, 1.25, 1.28, 1.28])
     assert grad == [1, 1, 1, 1, 0, 0]
 
 
 def test_blame_stops_below_and_at_the_ceiling():
-    gain, grad = gains(-1.0)
-    assert gain == pytest.approx([-0.8, -0.9, -1, -1.25, -1.5, -10])
+    surrogate, grad = gains(-1.0)
+    assert surrogate == pytest.approx([-0.8, -0.9, -1, -1.25, -1.5, -10])
     assert grad == [0, -1, -1, -1, -1, 0]
 
 
@@ -49,11 +49,11 @@ def test_gain_is_the_papers_formula():
     ratio, a = torch.rand(9, 9, generator=draw) * 12, torch.randn(9, 9, generator=draw)
     written = torch.minimum(ratio * a, ratio.clamp(0.8, 1.28) * a)
     written = torch.where(a < 0, torch.maximum(written, 10 * a), written)
-    torch.testing.assert_close(PpoBounds(0.8, 1.28, 10.0).gain(ratio, worth(a)), written)
+    torch.testing.assert_close(PpoBounds(0.8, 1.28, 10.0).surrogate(ratio, worth(a)), written)
 
 
 def test_one_ratio_for_each_row_is_spread_over_its_tokens():
-    assert PpoBounds(0.8, 1.28, 10.0).gain(torch.tensor([[1.5], [0.5]]), worth(torch.ones(2, 2))).tolist() == [
+    assert PpoBounds(0.8, 1.28, 10.0).surrogate(torch.tensor([[1.5], [0.5]]), worth(torch.ones(2, 2))).tolist() == [
         [pytest.approx(1.28)] * 2,
         [0.5] * 2,
     ]

@@ -48,9 +48,9 @@ def test_answers_of_one_token_are_clipped_as_by_ppo():
         found = []
         for bounds in GmpoBounds(0.4, 0.3), PpoBounds(exp(-0.4), exp(0.3), float("inf")):
             log_ratio = moved.clone().requires_grad_()
-            gain = bounds.gain(log_ratio.exp(), credit)
-            gain.sum().backward()
-            found.append((gain.detach(), log_ratio.grad))
+            surrogate = bounds.surrogate(log_ratio.exp(), credit)
+            surrogate.sum().backward()
+            found.append((surrogate.detach(), log_ratio.grad))
         torch.testing.assert_close(*found)
 
 
@@ -58,8 +58,8 @@ def test_answers_of_one_token_are_clipped_as_by_ppo():
 def test_padding_and_dropped_tokens_do_not_count():
     ratio = torch.tensor([[1.1, 0.9, 1.0, 7.0]], dtype=torch.float64)
     mask = torch.tensor([[True, True, False, False]])
-    gain = GmpoBounds(0.4, 0.4).gain(ratio, Credit.initial(torch.ones(1, 4, dtype=torch.float64), mask))
-    assert gain[0, 0].item() == pytest.approx((1.1 * 0.9) ** 0.5)
+    surrogate = GmpoBounds(0.4, 0.4).surrogate(ratio, Credit.initial(torch.ones(1, 4, dtype=torch.float64), mask))
+    assert surrogate[0, 0].item() == pytest.approx((1.1 * 0.9) ** 0.5)
 
 
 @pytest.mark.parametrize("limits", [(-0.1, 0.4), (0.4, -0.1), (float("nan"), 0.4)])

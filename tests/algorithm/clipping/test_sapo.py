@@ -8,10 +8,10 @@ from isentropic.batch import Credit
 
 
 def slope(ratio, sign, tau_pos=1.0, tau_neg=1.05):
-    """The gradient of the gain at the log-prob, over the advantage."""
+    """The gradient of the surrogate at the log-prob, over the advantage."""
     log_ratio = torch.tensor([[ratio]], dtype=torch.float64).log().requires_grad_()
     credit = Credit.initial(torch.full((1, 1), sign, dtype=torch.float64), torch.ones(1, 1, dtype=torch.bool))
-    SapoBounds(tau_pos, tau_neg).gain(log_ratio.exp(), credit).sum().backward()
+    SapoBounds(tau_pos, tau_neg).surrogate(log_ratio.exp(), credit).sum().backward()
     return log_ratio.grad.item() / sign
 
 

@@ -10,7 +10,7 @@ def test_tied_tokens_pay_for_the_distance_in_either_direction(paper):
     batch, now = paper
     tied = torch.zeros_like(batch.mask)
     tied[0, :2], tied[1, 0] = True, True
-    credit = Credit.initial(now.logp * 0, batch.mask).tie(tied, 0.5).tie(tied, 0.5)
+    credit = Credit.initial(now.logp * 0, batch.mask).add_kl(tied, 0.5).add_kl(tied, 0.5)
     logp = now.logp.clone().requires_grad_()
     cost = Anchor()(credit, TokenStats(logp, logp, logp), batch, Drive())
     expected = torch.zeros_like(cost)
@@ -26,7 +26,7 @@ def test_nothing_tied_costs_nothing_and_neither_does_staying(paper):
     untied = Credit.initial(now.logp * 0, batch.mask)
     assert (Anchor()(untied, now, batch, Drive()) == 0).all()
     logp = batch.old_logp.clone().requires_grad_()
-    cost = Anchor()(untied.tie(batch.mask, 1.0), TokenStats(logp, logp, logp), batch, Drive())
+    cost = Anchor()(untied.add_kl(batch.mask, 1.0), TokenStats(logp, logp, logp), batch, Drive())
     cost.sum().backward()
     assert (cost == 0).all() and (logp.grad == 0).all()
 
@@ -36,6 +36,6 @@ def test_nothing_tied_costs_nothing_and_neither_does_staying(paper):
 def test_padding_is_not_read(paper, garbage):
     batch, now = paper
     logp = now.logp.masked_fill(~batch.mask, garbage).requires_grad_()
-    credit = Credit.initial(now.logp * 0, batch.mask).tie(batch.mask, 1.0)
+    credit = Credit.initial(now.logp * 0, batch.mask).add_kl(batch.mask, 1.0)
     Anchor()(credit, TokenStats(logp, logp, logp), batch, Drive()).sum().backward()
     assert logp.grad.isfinite().all() and (logp.grad[~batch.mask] == 0).all()

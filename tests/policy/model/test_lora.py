@@ -31,7 +31,7 @@ def adapted(path, compute="float32", moved=True, **settings):
 def test_training_starts_from_the_base_and_moves_adapters_alone(policy, fit, rollout, tiny_model):
     module = policy(adapter=low_rank(), lr=1e-1)
     fit(module, [rollout])
-    batch, *_ = module.seen
+    batch, *_ = module.last_rollout
     with torch.no_grad():
         logits = AutoModelForCausalLM.from_pretrained(tiny_model)(batch.tokens).logits[:, :-1]
     expected = logits.log_softmax(-1).gather(-1, batch.tokens[:, 1:, None])[..., 0]
@@ -88,7 +88,7 @@ def test_a_reference_that_is_the_base_is_the_policy_without_its_adapters(policy,
 
     class Look(Callback):
         def on_train_batch_end(self, trainer, pl_module, *_):
-            batches.append(pl_module.seen.batch)
+            batches.append(pl_module.last_rollout.batch)
 
     fit(module, [rollout, replace(rollout)], callbacks=[Look()])
     assert module.reference.model is module.policy

@@ -37,7 +37,7 @@ def other_model(tiny_model, tmp_path_factory):
 def test_the_start_as_reference_reads_the_same_and_pulls_at_nothing(policy, fit, rollout, tiny_model, estimator):
     module = pulled(policy(reference=tiny_model, micro_batch=2, temperature=0.6), estimator=estimator)
     metrics = fit(module, [teaching_nothing(rollout)])
-    batch, *_ = module.seen
+    batch, *_ = module.last_rollout
     assert torch.equal(batch.ref_logp, batch.old_logp) and batch.old_logp.abs().max() > 0
     assert metrics["policy/grad_norm"] == 0
 
@@ -48,7 +48,7 @@ def test_a_reference_is_read_at_the_sampling_temperature(policy, fit, rollout, o
 
     module = pulled(policy(reference=other_model, temperature=temperature))
     fit(module, [rollout])
-    batch, *_ = module.seen
+    batch, *_ = module.last_rollout
     with torch.no_grad():
         logits = AutoModelForCausalLM.from_pretrained(other_model)(batch.tokens).logits[:, :-1]
     expected = (logits / temperature).log_softmax(-1).gather(-1, batch.tokens[:, 1:, None])[..., 0]
@@ -80,7 +80,7 @@ def start(module):
 def test_without_a_reference_its_log_probs_are_unknown(policy, fit, rollout):
     module = policy()
     fit(module, [rollout])
-    assert module.reference is None and module.seen[0].ref_logp.isnan().all()
+    assert module.reference is None and module.last_rollout[0].ref_logp.isnan().all()
 
 
 def test_a_policy_that_is_only_judged_loads_no_reference(parts, tmp_path):

@@ -20,25 +20,25 @@ class AspoBounds(Bounds):
     high: float
     ceiling: float
 
-    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+    def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         ratio = ratio.expand_as(credit.advantages)
-        praised = credit.advantages > 0
-        ratio = torch.where(praised, ratio.clamp(max=self.high), ratio.clamp(min=self.low))
-        weight = turned(ratio.detach(), praised).clamp(max=self.ceiling)
+        positive = credit.advantages > 0
+        ratio = torch.where(positive, ratio.clamp(max=self.high), ratio.clamp(min=self.low))
+        weight = turned(ratio.detach(), positive).clamp(max=self.ceiling)
         return credit.advantages * weight * (ratio / ratio.detach())
 
     def clipped(self, ratio: PerTokenOrRow, credit: Credit) -> dict[str, Mask]:
         """By side, the tokens that are stopped; and those whose weight is the ceiling."""
-        praised, blamed = credit.advantages > 0, credit.advantages < 0
+        positive, negative = credit.advantages > 0, credit.advantages < 0
         return {
-            "low": blamed & (ratio < self.low),
-            "high": praised & (ratio > self.high),
-            "ceiling": (praised | blamed) & (turned(ratio, praised) > self.ceiling),
+            "low": negative & (ratio < self.low),
+            "high": positive & (ratio > self.high),
+            "ceiling": (positive | negative) & (turned(ratio, positive) > self.ceiling),
         }
 
 
-def turned(ratio: PerTokenOrRow, praised: Mask) -> PerToken:
-    return torch.where(praised, 1 / ratio, ratio)
+def turned(ratio: PerTokenOrRow, positive: Mask) -> PerToken:
+    return torch.where(positive, 1 / ratio, ratio)
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ class CeGppoBounds(Bounds):
     keep_low: float
     keep_high: float
 
-    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+    def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         ratio = ratio.expand_as(credit.advantages)
         one = ratio / ratio.detach()  # whose gradient is the log-prob's
-        praised = torch.where(ratio > self.high, self.keep_high * self.high * one, ratio)
-        blamed = torch.where(ratio < self.low, self.keep_low * self.low * one, ratio)
-        return credit.advantages * torch.where(credit.advantages > 0, praised, blamed)
+        positive = torch.where(ratio > self.high, self.keep_high * self.high * one, ratio)
+        negative = torch.where(ratio < self.low, self.keep_low * self.low * one, ratio)
+        return credit.advantages * torch.where(credit.advantages > 0, positive, negative)
 
     def clipped(self, ratio: PerTokenOrRow, credit: Credit) -> dict[str, Mask]:
         """By side, the tokens beyond PPO's limit, that learn as if they were at a share of it."""

@@ -16,7 +16,7 @@ class CispoBounds(Bounds):
     high: float
     logp: PerToken  # with its gradient
 
-    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+    def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         # What has no chance at all has weight 0; its log-prob would make the product NaN.
         logp = torch.where(credit.mask & ~self.logp.isneginf(), self.logp, 0)
         return ratio.detach().clamp(self.low, self.high) * credit.advantages * logp

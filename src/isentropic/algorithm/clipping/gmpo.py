@@ -16,10 +16,10 @@ class GmpoBounds(Bounds):
     fall: float
     rise: float
 
-    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+    def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         moved = ratio.expand_as(credit.advantages).log()
-        praised, blamed = moved.clamp(max=self.rise), moved.clamp(min=-self.fall)
-        limited = torch.where(credit.advantages > 0, praised, torch.where(credit.advantages < 0, blamed, moved))
+        positive, negative = moved.clamp(max=self.rise), moved.clamp(min=-self.fall)
+        limited = torch.where(credit.advantages > 0, positive, torch.where(credit.advantages < 0, negative, moved))
         return credit.advantages * row_mean(limited, credit.mask).exp()[:, None]
 
     def clipped(self, ratio: PerTokenOrRow, credit: Credit) -> dict[str, Mask]:

@@ -15,10 +15,10 @@ class SapoBounds(Bounds):
     tau_pos: float
     tau_neg: float
 
-    def gain(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
+    def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         ratio = ratio.expand_as(credit.advantages)
-        praised, blamed = (4 / tau * (tau * (ratio - 1)).sigmoid() for tau in (self.tau_pos, self.tau_neg))
-        return credit.advantages * torch.where(credit.advantages > 0, praised, blamed)
+        positive, negative = (4 / tau * (tau * (ratio - 1)).sigmoid() for tau in (self.tau_pos, self.tau_neg))
+        return credit.advantages * torch.where(credit.advantages > 0, positive, negative)
 
     def clipped(self, ratio: PerTokenOrRow, credit: Credit) -> dict[str, Mask]:
         """No side: the gate acts on all tokens a little, and stops none."""

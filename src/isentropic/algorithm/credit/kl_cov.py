@@ -17,7 +17,7 @@ class KlCov(CreditRule):
     number stays. Raises ValueError for a share outside 0 to 1 and for a weight of 0 or below.
     """
 
-    ties: ClassVar[bool] = True
+    adds_kl: ClassVar[bool] = True
 
     share: float  # of tokens
     weight: float  # of |log p - log p_old|
@@ -31,4 +31,4 @@ class KlCov(CreditRule):
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         number = max(1, int(self.share * count(credit.mask)))
         cov = covariance(credit, now)
-        return credit.tie(pick_largest(cov, credit.mask & (cov > 0), batch, number), self.weight)
+        return credit.add_kl(pick_largest(cov, credit.mask & (cov > 0), batch, number), self.weight)
