@@ -17,9 +17,7 @@ from isentropic.train import train
 
 # Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, a frozen reference, groups
 # asked anew.
-METHOD = [
-    "algorithm=stare_adaptive",
-    "algorithm/penalty=[kl]",
+SETTING = [
     "policy.reference=${policy.model.path}",
     "algorithm.control.target=0.3",
     "rollout/curation=[informative,overlong]",
@@ -28,6 +26,7 @@ METHOD = [
     "rollout.max_tries=2",
     "rollout.steps=4",
 ]
+METHOD = ["algorithm=stare_adaptive", "algorithm/penalty=[kl]", *SETTING]
 CLOCKS = ("throughput/",)
 METRICS = {
     "advantage/correct", "advantage/wrong", "entropy/measured_change", "entropy/predicted_change",
@@ -74,9 +73,11 @@ def assert_same(one: dict[str, Any], other: dict[str, Any], tolerance: float) ->
     assert one.keys() == other.keys()
     for name, value in one.items():
         if isinstance(value, float | torch.Tensor):
-            torch.testing.assert_close(value, other[name], rtol=tolerance, atol=tolerance, equal_nan=True, msg=name)
+            torch.testing.assert_close(
+                value, other[name], rtol=tolerance, atol=tolerance, equal_nan=True, msg=f"{name}: {{}}".format
+            )
         else:
-            assert value == other[name], name
+            assert value == other[name], f"{name}: {value} is not {other[name]}"
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,15 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
     assert {**rows(tmp_path / "run"), **rows(rest)} == rows(whole)
 
 
-SPREAD = [*METHOD, "rollout/curation=[overlong]", "rollout.steps=3"]  # ranks that drop groups go on alone
+# Ranks that drop groups go on alone. STEER weighs by the largest of all ranks: a rule that ranks tokens would take
+# another where two are equal but for rounding, as tokens after equal prefixes are, and all later numbers with it.
+SPREAD = [
+    "algorithm=steer",
+    "algorithm/control=gate",
+    "algorithm.control.step=0.1",
+    "algorithm/penalty=[kl,entropy_bonus]",
+]
+SPREAD += [*SETTING, "rollout/curation=[overlong]", "rollout.steps=3"]
 SPREAD += ["policy.optimization.micro_batch=4"]
 ON_RANKS = ["trainer=fsdp", "trainer.accelerator=cpu"]
 
@@ -204,6 +213,39 @@ def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_
     assert_same(leaves(steps), leaves(rows(alone)), 1e-5)
     assert_same(learnt(rest), learnt(alone), 1e-5)
     assert result.stdout.count("run folder") == 1
+
+
+def selections(folder: Path) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Of the first rollout, by prompt and tokens: what STARE read of each token, and the tokens that it chose."""
+    lines = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+    kept = [line for line in lines if line["step"] == 1]
+    return {(line["prompt"], str(line["tokens"]), line["reward"] > 0): line for line in kept}
+
+
+def test_two_ranks_choose_the_tokens_that_one_chooses_but_for_near_ties(ranked, inside, tmp_path):
+    """On rank 0's half of the answers, after one update of all, so that every number but the choice is the same."""
+    once = ["algorithm=stare_c2", "algorithm/penalty=[kl]", *SETTING, "rollout/curation=[overlong]", "rollout.steps=1"]
+    once += ["algorithm.control.target=9", "callbacks.samples.groups=64"]
+    once += ["policy.optimization.mini_batch=${rollout.batch_size}", "policy.optimization.micro_batch=4"]
+    alone = selections(inside(train, *once))
+    ranks = ["sampler=transformers", *ON_RANKS, f"hydra.run.dir={tmp_path}/run"]
+    result = ranked("train", *once, *ranks, ranks=2)
+    assert result.returncode == 0, result.stderr
+    both = selections(tmp_path / "run")
+    least = {True: math.inf, False: math.inf}  # surprisal of a chosen token, by the sign of the advantage
+    for line in alone.values():
+        for place in line["touched"]["stare"]:
+            good = line["advantages"][place] > 0
+            least[good] = min(least[good], -line["logp"][place])
+    chosen = 0
+    for key, line in both.items():
+        other = alone[key]
+        assert line["logp"] == pytest.approx(other["logp"], abs=1e-5)
+        chosen += len(line["touched"]["stare"])
+        for place in set(line["touched"]["stare"]) ^ set(other["touched"]["stare"]):
+            surprisal, limit = -other["logp"][place], least[other["advantages"][place] > 0]
+            assert abs(surprisal - limit) < 1e-5, f"{surprisal} of token {place} is not at the threshold {limit}: {key}"
+    assert len(both) > 8 and chosen > 8, (len(both), chosen)
 
 
 def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked, inside, tmp_path):
