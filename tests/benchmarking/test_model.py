@@ -6,7 +6,7 @@ from isentropic.config.entry import CONFIGS
 from isentropic.sampler.validation import end_tokens
 from isentropic.task.noise import Noise
 
-TABLE = str(CONFIGS.parent / "src/isentropic/assets/architectures.yaml")
+TABLE = str(CONFIGS.parent / "assets/architectures.yaml")
 TINY = {
     "model_type": "qwen2",
     "vocab_size": 300,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.planning.activations import kept, layer, passing
+from isentropic.planning.activations import backward_buffers, kept, layer
 from isentropic.planning.architecture import architecture
 
 ASSETS = Path(__file__).parents[2] / "src" / "isentropic" / "assets"
@@ -46,14 +46,14 @@ def test_a_layer_by_hand(small):
     norms, attention, mlp = 2 * 10 * (4 + 2 * 2), 2 * (3 * 20 + 2 * 10) + 4 * 4, 4 * 2 * 20
     assert layer(small.model, small.work()) == norms + attention + mlp
     fused = 2 * (4 * 10 + 2 * 20 + 2 * 10 + 3 * 20) + 4 * 4
-    assert layer(small.model, small.work(fused=True)) == fused
+    assert layer(small.model, small.work(compiled=True)) == fused
 
 
 def test_what_is_kept_is_computed_again_the_less(small):
-    works = [small.work(checkpointing=how, fused=True) for how in ("full", "selective", "none")]
+    works = [small.work(checkpointing=how, compiled=True) for how in ("full", "selective", "none")]
     assert kept(small.model, works[0]) == 2 * 10
     assert kept(small.model, works[1]) == 2 * (10 + 2 * (20 + 10 + 10 + 20)) + 4 * 4
     least, some, most = (kept(small.model, work) for work in works)
     assert least < some < most == layer(small.model, works[2])
-    most, some, least = (passing(small.model, work) for work in works)
+    most, some, least = (backward_buffers(small.model, work) for work in works)
     assert least == 2 * (3 * 20 + 2 * 10) < some < most

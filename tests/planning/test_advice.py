@@ -24,17 +24,17 @@ def test_nothing_is_said_of_a_run_that_fits(small):
 @pytest.mark.parametrize(
     ("changes", "remedy"),
     [
-        ({"longest": 90, "micro_batch": 1, "rows": 400}, "take policy.model.activation_checkpointing=full"),
+        ({"max_tokens": 90, "micro_batch": 1, "rows": 400}, "take policy.model.activation_checkpointing=full"),
         (
-            {"longest": 90, "micro_batch": 64, "rows": 400, "checkpointing": "full"},
+            {"max_tokens": 90, "micro_batch": 64, "rows": 400, "checkpointing": "full"},
             "lower policy.optimization.max_tokens_per_micro_batch",
         ),
         (
-            {"chunk": 6000, "longest": 90, "rows": 400, "micro_batch": 64, "checkpointing": "full"},
+            {"logits_chunk": 6000, "max_tokens": 90, "rows": 400, "micro_batch": 64, "checkpointing": "full"},
             "lower policy.model.logits_chunk=6000",
         ),
         (
-            {"shards": 4, "ranks": 4, "rows": 8, "micro_batch": 1, "chunk": 1},
+            {"shards": 4, "ranks": 4, "rows": 8, "micro_batch": 1, "logits_chunk": 1},
             "take policy.optimization.sharded_gradients=true",
         ),
     ],
@@ -61,7 +61,7 @@ def test_an_engine_may_have_to_take_less_or_sleep(small):
 
 def test_contexts_that_do_not_suit_are_named(small):
     engine = small.work().engine
-    (short,) = said(small, engine=replace(engine, context=12), judged_longest=12)
+    (short,) = said(small, engine=replace(engine, context=12), eval_max_tokens=12)
     assert short.startswith("sampler.max_model_len=12 leaves no prompt before the longest answer, of 12 tokens")
     (long,) = said(small, engine=replace(engine, context=200))
     assert long.startswith("sampler.max_model_len=200 is more than the 100 tokens that the model reads")

@@ -12,7 +12,7 @@ from isentropic.planning.workload import Adapter
 def test_reading_by_hand(small):
     """Where products are all, two operations per weight and padded token, attention, and the head for answers alone."""
     model, work = small.model, small.work()
-    parts = work.parts(4)
+    parts = work.micro_batches(4)
     body = 2 * 2 * model.products * 4 * 16 + 4 * model.attention(16)
     head = 2 * model.head * 4 * 10
     seconds = forward(model, work, small.card(bandwidth=1e30), parts)
@@ -24,7 +24,7 @@ def test_reading_by_hand(small):
 def test_what_goes_through_memory_by_hand(small):
     """Weights to bf16 and out again, what a layer keeps as often as the card says, and the logits."""
     model, work = small.model, small.work()
-    seconds = forward(model, work, small.card(flops=1e30), work.parts(4))
+    seconds = forward(model, work, small.card(flops=1e30), work.micro_batches(4))
     moved = 6 * model.parameters + 2 * layer(model, work) * 4 * 16 + READING * 1000 * 4 * 10
     assert seconds == pytest.approx(moved / 1e11)
 
@@ -32,7 +32,7 @@ def test_what_goes_through_memory_by_hand(small):
 def test_packed_rows_have_no_padding(small):
     lengths = Lengths(prompt=6, share=0.5, kept=1.0)
     padded, packed = (small.work(lengths=lengths, packed=packed, micro_batch=4) for packed in (False, True))
-    (part,) = packed.parts(4)
+    (part,) = packed.micro_batches(4)
     assert (padded.tokens(part), packed.tokens(part)) == (4 * part[0], sum(part) - 4)
     less, more = (backward(small.model, work, small.card(), [part]) for work in (packed, padded))
     assert less < more
@@ -70,7 +70,7 @@ def test_a_narrow_model_comes_to_less_of_a_card(small):
         forward(small.model, small.work(size=4), small.card(bandwidth=1e30, narrow=width), parts) for width in (10, 40)
     )
     assert narrow == pytest.approx(2 * as_wide), "a quarter of that width, so half of the rates"
-    assert small.card(narrow=10).reach(100) == 1.0
+    assert small.card(narrow=10).utilization(100) == 1.0
 
 
 def test_weights_are_sent_and_put_to_sleep(small):
@@ -98,10 +98,10 @@ def test_a_run_is_its_start_its_steps_and_its_evaluations(small):
     [
         ({"checkpointing": "full"}, "update"),
         ({"checkpointing": "selective"}, "update"),
-        ({"chunk": 1}, "update"),
+        ({"logits_chunk": 1}, "update"),
         ({"updates": 4, "micro_batch": 1}, "update"),
-        ({"longest": 14}, "update"),
-        ({"longest": 14}, "rollout"),
+        ({"max_tokens": 14}, "update"),
+        ({"max_tokens": 14}, "rollout"),
         ({"prompts_asked": 20}, "rollout"),
         ({"reference": True}, "old log-probs"),
         ({"shards": 4}, "weight sync"),
@@ -113,16 +113,16 @@ def test_more_to_do_takes_longer(small, more, phase):
 
 
 def test_rules_that_read_again_cost_a_pass_each(small):
-    took = duration(small.model, small.work(rereads=3), small.card(), GIB)
-    once = duration(small.model, small.work(rereads=1), small.card(), GIB)
-    assert took.phases["reading again"] == pytest.approx(3 * once.phases["reading again"])
-    assert "reading again" not in duration(small.model, small.work(), small.card(), GIB).phases
+    took = duration(small.model, small.work(logp_recomputations=3), small.card(), GIB)
+    once = duration(small.model, small.work(logp_recomputations=1), small.card(), GIB)
+    assert took.phases["recomputed log-probs"] == pytest.approx(3 * once.phases["recomputed log-probs"])
+    assert "recomputed log-probs" not in duration(small.model, small.work(), small.card(), GIB).phases
 
 
 def test_settings_that_save_time_save_it(small):
     slow = duration(small.model, small.work(), small.card(), GIB)
-    assert "old log-probs" not in duration(small.model, small.work(once=True), small.card(), GIB).phases
-    for faster in ({"fused": True}, {"adapter": Adapter(1, ("q_proj",), 2)}):
+    assert "old log-probs" not in duration(small.model, small.work(reuse_update_forward=True), small.card(), GIB).phases
+    for faster in ({"compiled": True}, {"adapter": Adapter(1, ("q_proj",), 2)}):
         assert duration(small.model, small.work(**faster), small.card(), GIB).phases["update"] < slow.phases["update"]
 
 
@@ -133,7 +133,7 @@ def test_answers_are_judged_by_processes_or_at_once(small):
 
 
 def test_a_rollout_that_is_drawn_ahead_hides_behind_the_update_or_it_behind_the_rollout(small):
-    took = duration(small.model, small.work(ahead=True), small.card(), GIB)
+    took = duration(small.model, small.work(one_step_off_policy=True), small.card(), GIB)
     both = took.phases["rollout"], took.phases["update"] + took.phases["old log-probs"]
     assert took.hidden == pytest.approx(min(both))
     others = sum(took.phases[name] for name in ("sleep", "weight sync"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from isentropic.planning.activations import kept, passing
+from isentropic.planning.activations import backward_buffers, kept
 from isentropic.planning.architecture import architecture
 from isentropic.planning.memory import GIB, engine_bytes, memory
 from isentropic.planning.workload import Adapter
@@ -39,7 +39,7 @@ def test_the_small_run_by_hand(small):
     assert update["logits"] == 2 * 1000 * 8, "a chunk is less than the 20 tokens of two answers"
     assert update["gradient of the head"] == 2 * 1000 * 10
     assert update["states of the head"] == 20 * 10 * (2 * 2 + 4)
-    assert "a layer, gone through backwards" not in update, "which is less than the head"
+    assert "a layer's backward pass" not in update, "which is less than the head"
     assert held.peaks["rollout"]["engine weights"] == 2 * n
     beside = memory(small.model, small.work(), small.card(workspace=0.5)).peaks["rollout"]
     assert beside["engine workspace"] == 0.5 * GIB
@@ -51,13 +51,13 @@ def test_what_is_divided_over_ranks_and_what_is_not(small):
     one = memory(small.model, small.work(), small.card()).peaks["update"]
     four = memory(small.model, small.work(ranks=4, shards=4, micro_batch=1), small.card()).peaks["update"]
     assert four["AdamW"] == one["AdamW"] / 4 and four["gradients"] == one["gradients"] / 4
-    assert four["gradients, whole until the last micro-batch"] == one["gradients"]
+    assert four["unsharded gradients, until the last micro-batch"] == one["gradients"]
     sharded = memory(small.model, small.work(ranks=4, shards=4, micro_batch=1, sharded_gradients=True), small.card())
-    assert "gradients, whole until the last micro-batch" not in sharded.peaks["update"]
+    assert "unsharded gradients, until the last micro-batch" not in sharded.peaks["update"]
     deep = replace(small.model, layers=5)
     ways = (small.work(ranks=4, shards=4, micro_batch=1, reshard_after_forward=way) for way in (True, False))
     anew, once = (memory(deep, work, small.card()).peaks["update"] for work in ways)
-    kept = once["gathered weights, whole until the last micro-batch"]
+    kept = once["unsharded weights, until the last micro-batch"]
     assert kept == 2 * deep.parameters > anew["gathered weights"]
 
 
@@ -65,21 +65,24 @@ def test_weights_on_their_way_to_the_engine_are_whole_beside_two_copies_of_a_par
     """1.5 B over two cards took 0.91 GiB, of which the embedding is 0.43."""
     large = replace(small.model, vocabulary=151_936, hidden=1536)
     two = memory(large, small.work(ranks=2, shards=2), small.card(memory=80.0)).peaks["weight sync"]
-    assert two["weights on their way"] == max(2**29, 2 * large.head) * 2
-    assert two["weights on their way"] / GIB == pytest.approx(0.91, rel=0.15)
+    assert two["weights being sent"] == max(2**29, 2 * large.head) * 2
+    assert two["weights being sent"] / GIB == pytest.approx(0.91, rel=0.15)
 
 
 def test_in_wide_layers_the_peak_is_inside_one(small):
     wide = replace(small.model, intermediate=10_000)
     update = memory(wide, small.work(checkpointing="full"), small.card()).peaks["update"]
-    assert update["a layer, gone through backwards"] == passing(wide, small.work(checkpointing="full")) * 2 * 16
+    assert update["a layer's backward pass"] == backward_buffers(wide, small.work(checkpointing="full")) * 2 * 16
     assert "logits" not in update
 
 
 def test_a_rollout_that_is_read_by_its_update_is_not_read_before(small):
-    assert "reading the rollout" in memory(small.model, small.work(), small.card()).peaks
-    assert "reading the rollout" not in memory(small.model, small.work(once=True), small.card()).peaks
-    assert "reading the rollout" in memory(small.model, small.work(once=True, reference=True), small.card()).peaks
+    assert "old log-probs" in memory(small.model, small.work(), small.card()).peaks
+    assert "old log-probs" not in memory(small.model, small.work(reuse_update_forward=True), small.card()).peaks
+    assert (
+        "old log-probs"
+        in memory(small.model, small.work(reuse_update_forward=True, reference=True), small.card()).peaks
+    )
 
 
 def test_adapters_learn_beside_frozen_weights(small):
@@ -96,10 +99,10 @@ def test_adapters_learn_beside_frozen_weights(small):
     [
         ({"checkpointing": "selective"}, {}),
         ({"checkpointing": "full"}, {"checkpointing": "selective"}),
-        ({"fused": True}, {}),
+        ({"compiled": True}, {}),
         ({"micro_batch": 1}, {}),
-        ({"chunk": 4}, {}),
-        ({"longest": 8}, {}),
+        ({"logits_chunk": 4}, {}),
+        ({"max_tokens": 8}, {}),
         ({}, {"reference_weights": True}),
     ],
 )

@@ -14,20 +14,20 @@ def work(*overrides):
 
 def test_what_a_preset_asks_of_each_rank():
     stare = work("experiment=stare_qwen2_5_math_7b")
-    assert (stare.ranks, stare.shards, stare.rows, stare.updates, stare.mini) == (16, 16, 32, 1, 32)
+    assert (stare.ranks, stare.shards, stare.rows, stare.updates, stare.mini_batch) == (16, 16, 32, 1, 32)
     assert stare.prompts_asked == 2 * 4, "two rounds, as dynamic sampling keeps half"
-    assert (stare.size, stare.checkpointing, stare.sharded_gradients, stare.rereads) == (2, "full", True, 0)
-    assert stare.packed and stare.fused and not stare.once, "STARE reads the policy before it learns"
+    assert (stare.size, stare.checkpointing, stare.sharded_gradients, stare.logp_recomputations) == (2, "full", True, 0)
+    assert stare.packed and stare.compiled and not stare.reuse_update_forward, "STARE reads the policy before it learns"
     assert (stare.engine.sleep_level, stare.engine.share, stare.engine.cache) == (2, 0.6, None)
     assert stare.evaluations == 2 + 4999 // 10
     stapo = work("experiment=stapo_qwen3_8b_base")
-    assert (stapo.updates, stapo.rereads, stapo.prompts_asked) == (4, 3, 256 // 64)
+    assert (stapo.updates, stapo.logp_recomputations, stapo.prompts_asked) == (4, 3, 256 // 64)
 
 
 def test_a_card_alone_shares_nothing():
     alone = work("algorithm=grpo", "policy.reference=${policy.model.path}")
     assert (alone.ranks, alone.shards, alone.size) == (1, 1, 4)
-    assert alone.once and alone.reference and alone.reference_weights and alone.readings == 1
+    assert alone.reuse_update_forward and alone.reference and alone.reference_weights and alone.no_grad_passes == 1
 
 
 def test_adapters_are_planned_by_their_rank_and_the_base():
@@ -37,18 +37,18 @@ def test_adapters_are_planned_by_their_rank_and_the_base():
 def test_the_base_of_adapters_is_a_reference_without_weights_of_its_own():
     start = "policy.reference=${policy.model.path}"
     base = work("algorithm=grpo", "policy/adapter=lora", start)
-    assert base.reference and base.readings == 1 and not base.reference_weights
+    assert base.reference and base.no_grad_passes == 1 and not base.reference_weights
     assert work("algorithm=grpo", "policy/adapter=lora", "policy.reference=another").reference_weights
     assert not work("algorithm=grpo", "policy/adapter=lora").reference_weights
 
 
 def test_rows_go_together_as_the_policy_cuts_them(small):
-    parts = small.work(micro_batch=3).parts(4)
+    parts = small.work(micro_batch=3).micro_batches(4)
     assert parts == [[16, 16, 16], [16]]
-    assert small.work(max_tokens_per_micro_batch=20).parts(2) == [[16], [16]]
+    assert small.work(max_tokens_per_micro_batch=20).micro_batches(2) == [[16], [16]]
     packed = small.work(packed=True, micro_batch=None, max_tokens_per_micro_batch=31, max_tokens_no_grad=45)
-    assert packed.parts(4) == [[16, 16], [16, 16]]
-    assert packed.parts(3, learns=False) == [[16, 16, 16]]
+    assert packed.micro_batches(4) == [[16, 16], [16, 16]]
+    assert packed.micro_batches(3, learns=False) == [[16, 16, 16]]
 
 
 def test_prompts_are_no_longer_than_the_context_leaves():
@@ -75,10 +75,10 @@ def test_the_first_rank_of_a_run_plans_without_the_others(forks, script, tmp_pat
 def test_a_prompt_goes_through_once_for_the_answers_of_its_group(small):
     """Two groups of four; what a line holds is right on average, wherever groups begin in it."""
     each = small.work(rows=8, group=4, packed=True, micro_batch=None, max_tokens_per_micro_batch=10_000)
-    shared = replace(each, shared=True)
-    (part,), (whole,) = shared.parts(8), each.parts(8)
+    shared = replace(each, share_prompts=True)
+    (part,), (whole,) = shared.micro_batches(8), each.micro_batches(8)
     assert part == whole and each.tokens(part) - shared.tokens(part) == round(7 * 3 / 4 * 6)
-    assert each.answered(part) == shared.answered(part)
+    assert each.answer_tokens(part) == shared.answer_tokens(part)
     short = replace(shared, max_tokens_per_micro_batch=40)
-    assert [len(part) for part in short.parts(8)] == [3, 2, 3]
-    assert sum(map(short.tokens, short.parts(8))) < sum(map(each.tokens, each.parts(8)))
+    assert [len(part) for part in short.micro_batches(8)] == [3, 2, 3]
+    assert sum(map(short.tokens, short.micro_batches(8))) < sum(map(each.tokens, each.micro_batches(8)))

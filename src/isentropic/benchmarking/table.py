@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from isentropic.planning.duration import DRAWING, LEARNING
+from isentropic.planning.duration import ROLLOUT_PHASES, TRAINING_PHASES
 
 # phases of a step as measured, and the plan's names of what happens in them
 PHASES = {
-    "sample": DRAWING,
+    "sample": ROLLOUT_PHASES,
     "sleep": ("sleep",),
-    "update": LEARNING,
+    "update": TRAINING_PHASES,
     "wait": (),
     "sync": ("weight sync",),
 }

@@ -58,11 +58,17 @@ def comparison(file: Path) -> "Comparison":
 
 
 def completed(then: Any, now: Any) -> Any:
-    """Settings of an earlier run, with those of today that its parts did not have yet."""
-    if not (is_dict(then) and is_dict(now)) or then.get("_target_") != now.get("_target_"):
+    """Settings of an earlier run, with those of today that its parts did not have yet; a part may have moved since."""
+    if not (is_dict(then) and is_dict(now)) or class_name(then) != class_name(now):
         return then
-    new = {name: value for name, value in now.items() if "_target_" in then and name not in then}
+    new = {
+        name: value for name, value in now.items() if "_target_" in then and (name not in then or name == "_target_")
+    }
     return {name: completed(value, now.get(name)) for name, value in then.items()} | new
+
+
+def class_name(part: dict[str, Any]) -> str:
+    return str(part.get("_target_")).rpartition(".")[2]
 
 
 @cache

@@ -23,13 +23,13 @@ def layer(model: Architecture, work: Workload) -> float:
     """
     size, normed = work.size, model.queries + model.keys if model.family == "qwen3" else 0
     attention = size * (2 * model.queries + 2 * model.keys) + FP32 * model.heads
-    if work.fused:
+    if work.compiled:
         return size * (4 * model.hidden + 3 * model.intermediate + normed) + attention
     norms = 2 * (FP32 + 2 * size) * model.hidden + (FP32 + size) * normed
     return norms + size * (model.queries + 4 * model.intermediate) + attention
 
 
-def passing(model: Architecture, work: Workload) -> float:
+def backward_buffers(model: Architecture, work: Workload) -> float:
     """Of one layer while it is gone through backwards: what is computed again, and gradients."""
     gradients = work.size * (3 * model.intermediate + 2 * model.hidden)
     if work.checkpointing == "full":

@@ -6,7 +6,7 @@ from math import floor
 
 from isentropic.planning.architecture import Architecture
 from isentropic.planning.card import Card
-from isentropic.planning.decoding import askers, concurrency
+from isentropic.planning.decoding import concurrent_answers, ranks_per_engine
 from isentropic.planning.duration import backward
 from isentropic.planning.memory import GIB, Memory, engine_bytes, memory
 from isentropic.planning.workload import Workload
@@ -16,9 +16,9 @@ REMEDIES = {
     "activations": "{activations}",
     "logits": "lower policy.model.logits_chunk={chunk}",
     "a layer": "lower policy.optimization.max_tokens_no_grad={read}",
-    "a layer, gone through backwards": "{activations}",
-    "gradients, whole until the last micro-batch": "take policy.optimization.sharded_gradients=true",
-    "gathered weights, whole until the last micro-batch": "take policy.optimization.reshard_after_forward=true",
+    "a layer's backward pass": "{activations}",
+    "unsharded gradients, until the last micro-batch": "take policy.optimization.sharded_gradients=true",
+    "unsharded weights, until the last micro-batch": "take policy.optimization.reshard_after_forward=true",
     "engine, which does not sleep": "take sampler.sleep_level=2",
     "engine keys and values": "{cache}",
     "engine weights": "{cache}",
@@ -39,7 +39,7 @@ def quicker(model: Architecture, work: Workload, card: Card, held: Memory) -> li
     """Empty where nothing that fits is worth a twentieth of an update."""
     settings = {"reshard_after_forward": work.reshard_after_forward, "sharded_gradients": work.sharded_gradients}
     changes = [{name: False for name in names} for names in (list(settings), *([name] for name in settings))]
-    parts = work.parts(work.mini)
+    parts = work.micro_batches(work.mini_batch)
     now, found = backward(model, work, card, parts), dict[float, str]()
     for change in changes if work.shards > 1 and len(parts) > 1 else []:
         other = replace(work, **change)
@@ -60,7 +60,7 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
         static = sum(size for item, size in items.items() if item not in REMEDIES)
         remedy = REMEDIES.get(largest, "").format(
             activations=fewer_activations(work),
-            chunk=work.chunk,
+            chunk=work.logits_chunk,
             read=work.max_tokens_no_grad or work.max_tokens_per_micro_batch,
             cache=less_cache(model, work, card, over),
         )
@@ -73,11 +73,11 @@ def memory_advice(model: Architecture, work: Workload, card: Card, held: Memory)
 
 
 def fewer_activations(work: Workload) -> str:
-    if max(map(len, work.parts(work.mini))) > 1:
+    if max(map(len, work.micro_batches(work.mini_batch))) > 1:
         return "lower policy.optimization.max_tokens_per_micro_batch or micro_batch"
     if work.checkpointing != "full":
         return "take policy.model.activation_checkpointing=full"
-    return f"lower rollout.decoding.max_tokens={work.longest}, as one answer alone takes this much"
+    return f"lower rollout.decoding.max_tokens={work.max_tokens}, as one answer alone takes this much"
 
 
 def less_cache(model: Architecture, work: Workload, card: Card, over: float) -> str:
@@ -113,7 +113,7 @@ def name_of_largest(items: dict[str, float]) -> str:
 def engine_advice(model: Architecture, work: Workload, card: Card, held: Memory) -> Iterator[str]:
     if work.engine is None:
         return
-    longest = max(work.longest, work.judged_longest)
+    longest = max(work.max_tokens, work.eval_max_tokens)
     if longest >= work.engine.context:
         yield (
             f"sampler.max_model_len={work.engine.context} leaves no prompt before the longest answer, of {longest} "
@@ -127,8 +127,8 @@ def engine_advice(model: Architecture, work: Workload, card: Card, held: Memory)
     one = work.engine.context * model.cache(work.engine.size)
     free = held.room - held.peak("rollout")
     asked = work.prompts_asked * work.group
-    at_once = concurrency(model, work, held.cache, asked, work.longest)
-    wanted = min(asked * askers(work, work.engine), work.engine.sequences)
+    at_once = concurrent_answers(model, work, held.cache, asked, work.max_tokens)
+    wanted = min(asked * ranks_per_engine(work, work.engine), work.engine.sequences)
     if work.engine.share is not None and work.engine.cache is None and at_once < wanted and free > 0.1 * held.room:
         yield (
             f"each engine answers {at_once:.0f} of {wanted} at one time for want of memory, of which {free / GIB:.0f} "

@@ -18,7 +18,7 @@ class Card:
     gpus: int  # of a node
     context: float  # GiB beside tensors: CUDA and its libraries
     collectives: float  # and NCCL's buffers, where ranks share the model
-    spare: float  # GiB lost between tensors
+    fragmentation: float  # GiB lost to fragmentation
     workspace: float  # GiB of an engine beside its share: CUDA graphs, logits
     product_share: float  # of flops, in products of many rows
     decode_share: float  # of flops, in products of an engine's step
@@ -31,9 +31,9 @@ class Card:
     launch_fused: float
     step: float  # seconds of a step of the engine, whatever it does
     sequence: float  # seconds that a sequence adds to a step of the engine
-    sequence_plain: float  # the same without the short way
-    told: float  # and where its log-prob is asked for
-    text: float  # seconds of a token between the engine and the batch
+    sequence_default: float  # the same with vLLM's own scheduler
+    logprob: float  # and that its log-prob adds
+    detokenize: float  # seconds of a token between the engine and the batch
     tensor: float  # seconds to send one tensor to the engine
     tensor_sharded: float  # the same where it is gathered from other ranks first
     sleep: float  # bytes of the engine's weights that go to host memory
@@ -41,11 +41,11 @@ class Card:
     verify: float  # seconds of an answer's verification
     start: float  # seconds until the first rollout begins
 
-    def beside(self, shards: int) -> float:
+    def overhead(self, shards: int) -> float:
         """GiB beside tensors."""
         return self.context + (self.collectives if shards > 1 else 0.0)
 
-    def reach(self, hidden: int) -> float:
+    def utilization(self, hidden: int) -> float:
         """What a model of this hidden size comes to of the shares of a wide one: its products fill fewer of the card's
         processors, its heads are narrower."""
         return min(1.0, (hidden / self.narrow) ** 0.5)

@@ -5,7 +5,7 @@ from isentropic.planning.card import Card
 from isentropic.planning.workload import FP32, Engine, Workload
 
 
-def concurrency(model: Architecture, work: Workload, cache: float, answers: int, longest: int) -> float:
+def concurrent_answers(model: Architecture, work: Workload, cache: float, answers: int, longest: int) -> float:
     """Answers that one engine writes at one time: as many as there are, as it takes, and as its cache holds on average.
 
     `cache` is of one of its cards, in bytes; `answers` are those of one rank.
@@ -15,12 +15,12 @@ def concurrency(model: Architecture, work: Workload, cache: float, answers: int,
         return 0.0
     held = work.lengths.prompt + work.lengths.square(longest) / (2 * work.lengths.mean(longest))
     room = cache * engine.ranks / (held * model.cache(engine.size))
-    return min(answers * askers(work, engine), engine.sequences, max(1.0, room))
+    return min(answers * ranks_per_engine(work, engine), engine.sequences, max(1.0, room))
 
 
-def askers(work: Workload, engine: Engine) -> int:
+def ranks_per_engine(work: Workload, engine: Engine) -> int:
     """Ranks that ask one engine."""
-    return work.ranks if engine.apart else engine.ranks
+    return work.ranks if engine.is_remote else engine.ranks
 
 
 def rollout(
@@ -34,10 +34,10 @@ def rollout(
     engine = work.engine
     if engine is None or not answers:
         return 0.0
-    peak = (card.flops if engine.size < FP32 else card.flops_fp32) * engine.ranks * card.reach(model.hidden)
+    peak = (card.flops if engine.size < FP32 else card.flops_fp32) * engine.ranks * card.utilization(model.hidden)
     rate = card.bandwidth * card.bandwidth_share * engine.ranks
-    at_once = concurrency(model, work, cache, answers, longest)
-    ranks = askers(work, engine)
+    at_once = concurrent_answers(model, work, cache, answers, longest)
+    ranks = ranks_per_engine(work, engine)
     answers, prompts = answers * ranks, prompts * ranks
     tokens = answers * work.lengths.mean(longest)
     steps = tokens / at_once + longest - work.lengths.mean(longest)
@@ -45,12 +45,14 @@ def rollout(
     weights = steps * engine.size * model.parameters / rate
     products = 2.0 * model.parameters * tokens / (peak * card.decode_share)
     prefill = 2.0 * model.parameters * prompts * work.lengths.prompt / (peak * card.product_share)
-    keys = remembered * model.cache(engine.size) / (rate * card.reach(model.hidden))
+    keys = remembered * model.cache(engine.size) / (rate * card.utilization(model.hidden))
     step = card.step + (model.layers * card.launch if engine.eager else 0.0)
     own = steps * step + tokens * per_token(engine, card)
-    return prefill + max(weights, products) + keys + own + tokens / ranks * card.text
+    return prefill + max(weights, products) + keys + own + tokens / ranks * card.detokenize
 
 
 def per_token(engine: Engine, card: Card) -> float:
-    """Of the engine's own work."""
-    return (card.sequence if engine.short else card.sequence_plain) + (card.told if engine.tells else 0.0)
+    """Seconds of scheduling and sampling."""
+    return (card.sequence if engine.fast_decode else card.sequence_default) + (
+        card.logprob if engine.returns_logprobs else 0.0
+    )

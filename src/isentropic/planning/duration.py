@@ -6,17 +6,17 @@ from itertools import chain
 from isentropic.planning.activations import layer
 from isentropic.planning.architecture import Architecture
 from isentropic.planning.card import Card
-from isentropic.planning.decoding import concurrency, rollout
-from isentropic.planning.memory import learnt
+from isentropic.planning.decoding import concurrent_answers, rollout
+from isentropic.planning.memory import trainable
 from isentropic.planning.workload import FP32, Workload
 
 # bytes for each number of the logits, by the kernels of fused_logprobs.py: measured, as they compute besides
 READING, TRAINING = 5.4, 11.4
 PASSES_OF_ADAMW = 10  # over a tensor of the parameters' size: norm, clipping, two moments, weights
-AGAIN = {"none": 0.0, "selective": 0.0, "full": 1.0}  # products of a layer in the backward pass
-REFRESHED = {"none": 0.0, "selective": 0.5, "full": 1.0}  # and what is between them
+RECOMPUTED_PRODUCTS = {"none": 0.0, "selective": 0.0, "full": 1.0}  # products of a layer in the backward pass
+RECOMPUTED_REST = {"none": 0.0, "selective": 0.5, "full": 1.0}  # and what is between them
 
-DRAWING, LEARNING = ("rollout", "verification"), ("old log-probs", "reading again", "update")
+ROLLOUT_PHASES, TRAINING_PHASES = ("rollout", "verification"), ("old log-probs", "recomputed log-probs", "update")
 
 
 @dataclass(frozen=True)
@@ -41,25 +41,26 @@ class Duration:
 def duration(model: Architecture, work: Workload, card: Card, cache: float) -> Duration:
     """`cache` is what the engine has for keys and values, in bytes."""
     answers = work.prompts_asked * work.group
-    rows = work.parts(work.rows, learns=False)
+    rows = work.micro_batches(work.rows, learns=False)
+    grad, no_grad = work.micro_batches(work.mini_batch), work.micro_batches(work.mini_batch, learns=False)
     phases = {
-        "rollout": rollout(model, work, card, cache, work.prompts_asked, answers, work.longest),
+        "rollout": rollout(model, work, card, cache, work.prompts_asked, answers, work.max_tokens),
         "verification": verification(work, card, answers),
-        "sleep": asleep(model, work) / card.sleep,
-        "old log-probs": work.readings * forward(model, work, card, rows),
-        "reading again": work.rereads * forward(model, work, card, work.parts(work.mini, learns=False)),
-        "update": work.updates * (backward(model, work, card, work.parts(work.mini)) + optimizer(model, work, card)),
+        "sleep": offloaded_bytes(model, work) / card.sleep,
+        "old log-probs": work.no_grad_passes * forward(model, work, card, rows),
+        "recomputed log-probs": work.logp_recomputations * forward(model, work, card, no_grad),
+        "update": work.updates * (backward(model, work, card, grad) + optimizer(model, work, card)),
         "weight sync": sync(model, work, card),
     }
-    evaluation = rollout(model, work, card, cache, 0, work.judged, work.judged_longest)
-    evaluation += verification(work, card, work.judged)
-    drawing, learning = (sum(phases[name] for name in names) for names in (DRAWING, LEARNING))
+    evaluation = rollout(model, work, card, cache, 0, work.eval_answers, work.eval_max_tokens)
+    evaluation += verification(work, card, work.eval_answers)
+    drawing, update_items = (sum(phases[name] for name in names) for names in (ROLLOUT_PHASES, TRAINING_PHASES))
     return Duration(
         {name: seconds for name, seconds in phases.items() if seconds},
         evaluation,
-        concurrency(model, work, cache, answers, work.longest),
+        concurrent_answers(model, work, cache, answers, work.max_tokens),
         6.0 * model.parameters * sum(chain.from_iterable(rows)),
-        min(drawing, learning) if work.ahead else 0.0,
+        min(drawing, update_items) if work.one_step_off_policy else 0.0,
     )
 
 
@@ -79,12 +80,12 @@ def forward(model: Architecture, work: Workload, card: Card, parts: list[list[in
 def backward(model: Architecture, work: Workload, card: Card, parts: list[list[int]]) -> float:
     """Rows learnt from in one optimizer step, forwards and backwards."""
     seconds = 0.0 if work.shards > 1 else copies(model, work, card)
-    own = learnt(model, work)
-    again, refreshed = AGAIN[work.checkpointing], REFRESHED[work.checkpointing]
+    own = trainable(model, work)
+    again, refreshed = RECOMPUTED_PRODUCTS[work.checkpointing], RECOMPUTED_REST[work.checkpointing]
     weights = 0 if work.adapter else 1  # whose gradients are products too
     for index, part in enumerate(parts):
-        answers = max(1, work.answered(part))
-        kept = min(1.0, work.chunk / answers + weights * model.hidden / (model.hidden + answers))
+        answers = max(1, work.answer_tokens(part))
+        kept = min(1.0, work.logits_chunk / answers + weights * model.hidden / (model.hidden + answers))
         busy = body(model, work, card, part, 2 + weights + again, 3.5 + again, 3 + refreshed)
         busy += head(model, work, card, part, 3 + weights - kept, TRAINING)
         exchange = gathered(model, work) * (2 if work.reshard_after_forward else int(index == 0))
@@ -100,21 +101,21 @@ def body(
     model: Architecture, work: Workload, card: Card, part: list[int], products: float, attention: float, between: float
 ) -> float:
     """Layers, each of whose kinds of work is done so many times as in a forward pass."""
-    tokens, peak = work.tokens(part), peak_of(work, card) * card.reach(model.hidden)
+    tokens, peak = work.tokens(part), peak_of(work, card) * card.utilization(model.hidden)
     squares = sum(map(model.attention, part)) if work.packed else len(part) * model.attention(part[0])
-    squares -= work.spared(part) * model.attention(work.lengths.prompt)
+    squares -= work.shared_prompts(part) * model.attention(work.lengths.prompt)
     busy = products * 2.0 * model.layers * model.products * tokens / (peak * card.product_share)
     busy += attention * squares / (peak * card.attention_share)
-    passes = card.passes_fused if work.fused else card.passes
+    passes = card.passes_fused if work.compiled else card.passes
     moved = between * passes * model.layers * layer(model, work) * tokens
     busy += moved / (card.bandwidth * card.bandwidth_share)
-    launch = card.launch_fused if work.fused else card.launch
+    launch = card.launch_fused if work.compiled else card.launch
     return max(busy, products * model.layers * launch)
 
 
 def head(model: Architecture, work: Workload, card: Card, part: list[int], products: float, moved: float) -> float:
-    answers = work.answered(part)
-    peak = peak_of(work, card) * card.reach(model.hidden)
+    answers = work.answer_tokens(part)
+    peak = peak_of(work, card) * card.utilization(model.hidden)
     flops = products * 2.0 * model.head * answers / (peak * card.product_share)
     return flops + moved * model.vocabulary * answers / (card.bandwidth * card.bandwidth_share)
 
@@ -150,11 +151,11 @@ def over(work: Workload, whole: float, rate: float) -> float:
 
 
 def optimizer(model: Architecture, work: Workload, card: Card) -> float:
-    moved = PASSES_OF_ADAMW * FP32 * learnt(model, work) / work.shards
+    moved = PASSES_OF_ADAMW * FP32 * trainable(model, work) / work.shards
     return moved / (card.bandwidth * card.bandwidth_share)
 
 
-def asleep(model: Architecture, work: Workload) -> float:
+def offloaded_bytes(model: Architecture, work: Workload) -> float:
     """Bytes of an engine's weights that wait in host memory."""
     engine = work.engine
     return engine.size * model.parameters / engine.ranks if engine and engine.sleep_level == 1 else 0.0
@@ -165,4 +166,4 @@ def sync(model: Architecture, work: Workload, card: Card) -> float:
     if work.engine is None:
         return 0.0
     tensors = model.tensors * (card.tensor_sharded if work.shards > 1 else card.tensor)
-    return tensors + wire(work, card, work.engine.size * model.parameters) + asleep(model, work) / card.wake
+    return tensors + wire(work, card, work.engine.size * model.parameters) + offloaded_bytes(model, work) / card.wake

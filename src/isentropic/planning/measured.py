@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isentropic.planning.duration import DRAWING, LEARNING
+from isentropic.planning.duration import ROLLOUT_PHASES, TRAINING_PHASES
 from isentropic.planning.memory import GIB
 from isentropic.planning.plan import Plan
 
-MOMENTS = ("update", "optimizer step", "reading the rollout")  # of memory, while the policy learns
+TRAINING_MOMENTS = ("update", "optimizer step", "old log-probs")  # of memory, while the policy learns
 # as the table calls it: the plan's phases, or none for the whole step, and the benchmark's
-PHASES = {"rollout": (DRAWING, "sample"), "update": (LEARNING, "update"), "step": ((), "step")}
+PHASES = {"rollout": (ROLLOUT_PHASES, "sample"), "update": (TRAINING_PHASES, "update"), "step": ((), "step")}
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Comparison:
 
     def memory(self) -> Iterator[tuple[str, float, float]]:
         """GiB of the card, planned and measured, where the optimizer had its state by then."""
-        held, beside = self.plan.memory, self.plan.card.beside(self.plan.work.shards)
+        held, beside = self.plan.memory, self.plan.card.overhead(self.plan.work.shards)
         if self.rollouts > 1 or self.plan.work.updates > 1:
-            learning = max(held.peak(moment) for moment in MOMENTS if moment in held.peaks)
-            yield "learning", learning / GIB + beside, self.found["memory"]["update_used"]
+            update_items = max(held.peak(moment) for moment in TRAINING_MOMENTS if moment in held.peaks)
+            yield "learning", update_items / GIB + beside, self.found["memory"]["update_used"]
         if self.rollouts > 1:
             yield "answering", held.peak("rollout") / GIB + beside, self.found["memory"]["rollout_used"]
 

@@ -89,4 +89,4 @@ def row(preset: str, plan: Plan) -> tuple[str, ...]:
     ]
     cells += [f"{engine.share:g}" if engine and engine.share else "", f"{took.step:,.0f}"]
     cells += [f"{took.phases['rollout']:,.0f}", f"{took.phases['update']:,.0f}", f"{plan.mfu:.2f}"]
-    return *cells, f"{plan.hours / plan.work.cards / 24:,.1f}", f"{plan.hours:,.0f}"
+    return *cells, f"{plan.hours / plan.work.gpus_of_run / 24:,.1f}", f"{plan.hours:,.0f}"

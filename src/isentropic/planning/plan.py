@@ -24,12 +24,12 @@ class Plan:
     @property
     def hours(self) -> float:
         """Of all GPUs together."""
-        return self.duration.run(self.work, self.card) * self.work.cards / 3600
+        return self.duration.run(self.work, self.card) * self.work.gpus_of_run / 3600
 
     @property
     def tokens(self) -> float:
         """Of answers learnt from in one rollout, on all ranks."""
-        return self.work.rows * self.work.lengths.mean(self.work.longest) * self.work.ranks
+        return self.work.rows * self.work.lengths.mean(self.work.max_tokens) * self.work.ranks
 
     @property
     def mfu(self) -> float:
@@ -44,7 +44,7 @@ def summary(plan: Plan) -> dict[str, Any]:
         "model": plan.name,
         "parameters": plan.model.parameters,
         "card": plan.card.name,
-        "gpus": plan.work.cards,
+        "gpus": plan.work.gpus_of_run,
         "room": plan.memory.room / GIB,
         "memory": gib,
         "peaks": {moment: sum(items.values()) for moment, items in gib.items()},
@@ -67,20 +67,21 @@ def text(plan: Plan) -> str:
     part = f"each with 1/{work.shards} of it" if work.shards > 1 else "each with all of it"
     lines = [
         f"{plan.name}: {plan.model.parameters / 1e9:.2f} B parameters on {work.ranks} x {plan.card.name}, {part}",
-        f"answers are taken to have {work.lengths.mean(work.longest):.0f} of {work.longest} tokens on average "
+        f"answers are taken to have {work.lengths.mean(work.max_tokens):.0f} of {work.max_tokens} tokens on average "
         f"(lengths.share={work.lengths.share:g})",
         "",
         *memory_table(plan),
         "",
         f"seconds of a step{'':<15}",
         *(f"  {name:<30}{seconds:>9.1f}" for name, seconds in took.phases.items()),
-        *([f"  {'of these, two at a time':<30}{took.hidden:>9.1f}"] if took.hidden else []),
+        *([f"  {'of these, overlapped':<30}{took.hidden:>9.1f}"] if took.hidden else []),
         f"  {'together':<30}{took.step:>9.1f}  {plan.tokens / took.step / work.ranks:,.0f} tokens/s and GPU",
         "",
         f"update: {plan.mfu:.0%} of {plan.card.name}'s {plan.card.flops / 1e12:.0f} TFLOP/s in 6 operations per "
         f"parameter and token; {took.sequences:.0f} answers at one time in each engine",
         f"run: {work.rollouts} rollouts, {work.rollouts * work.updates} optimizer steps, {work.evaluations} "
-        f"evaluations of {took.evaluation:.0f} s; {plan.hours / work.cards:,.1f} hours, {plan.hours:,.0f} GPU-hours",
+        f"evaluations of {took.evaluation:.0f} s; {plan.hours / work.gpus_of_run:,.1f} hours, "
+        f"{plan.hours:,.0f} GPU-hours",
         f"host: {plan.memory.host / GIB:.0f} GiB of a node's memory",
         "",
         *plan.quicker,

@@ -21,15 +21,15 @@ class Engine:
 
     size: int  # bytes of a weight
     ranks: int  # that share one engine's weights
-    apart: bool  # one for all, on cards of its own
+    is_remote: bool  # one for all, on cards of its own
     context: int  # tokens
     sequences: int  # at one time
     cache: float | None  # GiB of keys and values; None is what `share` leaves
     share: float | None  # of the card; None for an engine that takes what it needs
     sleep_level: int  # 0: never; 1: its weights wait in host memory; 2: they are dropped
     eager: bool  # without CUDA graphs
-    short: bool  # steps that only decode go the short way through its scheduler
-    tells: bool  # log-probs of all completions
+    fast_decode: bool  # steps that only decode go the short way through its scheduler
+    returns_logprobs: bool  # log-probs of all completions
 
 
 @dataclass(frozen=True)
@@ -52,52 +52,52 @@ class Workload:
     prompts_asked: int  # of a rollout, dropped ones included
     updates: int  # optimizer steps of a rollout
     rollouts: int
-    longest: int  # tokens of an answer
+    max_tokens: int  # tokens of an answer
     micro_batch: int | None
     max_tokens_per_micro_batch: int | None
     max_tokens_no_grad: int | None
     sharded_gradients: bool
     reshard_after_forward: bool
     size: int  # bytes of a number in the policy's products
-    chunk: int
+    logits_chunk: int
     packed: bool
-    shared: bool  # a prompt once for all of its answers in a micro-batch
+    share_prompts: bool  # a prompt once for all of its answers in a micro-batch
     checkpointing: str  # none, selective or full
-    fused: bool  # layers are compiled
+    compiled: bool  # layers are compiled
     adapter: Adapter | None
     reference: bool  # a frozen policy is read too
     reference_weights: bool  # which has weights of its own, as the base of adapters has not
-    once: bool  # no reading before the update
-    ahead: bool  # rollouts are drawn during the update before them
-    rereads: int  # of the rows of one optimizer step, in a rollout
+    reuse_update_forward: bool  # no reading before the update
+    one_step_off_policy: bool  # rollouts are drawn during the update before them
+    logp_recomputations: int  # of the rows of one optimizer step, in a rollout
     engine: Engine | None
-    judged: int  # answers of an evaluation
-    judged_longest: int
+    eval_answers: int  # answers of an evaluation
+    eval_max_tokens: int
     evaluations: int
     verifiers: int | None  # processes; None where answers are judged at once
     lengths: Lengths
 
     @property
-    def mini(self) -> int:
+    def mini_batch(self) -> int:
         """Rows of an optimizer step."""
         return self.rows // self.updates
 
     @property
-    def cards(self) -> int:
+    def gpus_of_run(self) -> int:
         """Of the run, with those of a server."""
-        return self.ranks + (self.engine.ranks if self.engine and self.engine.apart else 0)
+        return self.ranks + (self.engine.ranks if self.engine and self.engine.is_remote else 0)
 
     @property
-    def readings(self) -> int:
+    def no_grad_passes(self) -> int:
         """Of the whole rollout, by the policy and a frozen one."""
-        return (not self.once) + self.reference
+        return (not self.reuse_update_forward) + self.reference
 
-    def parts(self, rows: int, learns: bool = True) -> list[list[int]]:
+    def micro_batches(self, rows: int, learns: bool = True) -> list[list[int]]:
         """Widths of the rows that go through the policy together, as it cuts them; the first is the widest.
 
         A run that is under way plans too, on its first rank, which must not wait for the others.
         """
-        widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.longest)]
+        widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.max_tokens)]
         with alone():
             if not self.packed:
                 parts = split_padded(widths, self.micro_batch, self.max_tokens_per_micro_batch)
@@ -106,19 +106,21 @@ class Workload:
                     (self.micro_batch, self.max_tokens_per_micro_batch) if learns else (None, self.max_tokens_no_grad)
                 )
                 groups = Prompts([row // self.group for row in range(rows)], [self.lengths.prompt] * rows)
-                parts = split_by_prompt(widths, groups, *limits) if self.shared else split_evenly(widths, *limits)
+                parts = (
+                    split_by_prompt(widths, groups, *limits) if self.share_prompts else split_evenly(widths, *limits)
+                )
         return [sorted((widths[i] for i in part), reverse=True) for part in parts]
 
-    def spared(self, part: list[int]) -> float:
+    def shared_prompts(self, part: list[int]) -> float:
         """Prompts that do not go through once more, where rows begin and end anywhere within their groups."""
-        return (len(part) - 1) * (1 - 1 / self.group) if self.shared else 0.0
+        return (len(part) - 1) * (1 - 1 / self.group) if self.share_prompts else 0.0
 
     def tokens(self, part: list[int]) -> int:
         """That the layers see: all but the last of each row, or a rectangle."""
-        line = sum(part) - len(part) - round(self.spared(part) * self.lengths.prompt)
+        line = sum(part) - len(part) - round(self.shared_prompts(part) * self.lengths.prompt)
         return line if self.packed else len(part) * part[0]
 
-    def answered(self, part: list[int]) -> int:
+    def answer_tokens(self, part: list[int]) -> int:
         """Tokens that the head sees."""
         return sum(part) - len(part) * self.lengths.prompt
 
@@ -146,34 +148,34 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         prompts_asked=rounds * prompts // ranks,
         updates=updates,
         rollouts=rollout["steps"],
-        longest=rollout["decoding"]["max_tokens"],
+        max_tokens=rollout["decoding"]["max_tokens"],
         micro_batch=optimization["micro_batch"],
         max_tokens_per_micro_batch=optimization["max_tokens_per_micro_batch"],
         max_tokens_no_grad=optimization["max_tokens_no_grad"],
         sharded_gradients=optimization["sharded_gradients"],
         reshard_after_forward=optimization["reshard_after_forward"],
         size=BYTES[model["compute_dtype"]],
-        chunk=model["logits_chunk"],
+        logits_chunk=model["logits_chunk"],
         packed=model["packing"],
-        shared=model["packing"] and model["share_prompts"],
+        share_prompts=model["packing"] and model["share_prompts"],
         checkpointing=model["activation_checkpointing"],
-        fused=model["compile"],
+        compiled=model["compile"],
         adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
         reference_weights=policy["reference"] not in (None, model["path"] if policy["adapter"] else None),
-        once=reuses_update_forward(policy["skip_old_logp_forward"], updates, algorithm),
-        rereads=updates - 1 if policy["recompute_logp"] and algorithm.credit else 0,
-        ahead=rollout["one_step_off_policy"],
+        reuse_update_forward=reuses_update_forward(policy["skip_old_logp_forward"], updates, algorithm),
+        logp_recomputations=updates - 1 if policy["recompute_logp"] and algorithm.credit else 0,
+        one_step_off_policy=rollout["one_step_off_policy"],
         engine=answering,
-        judged=ceil(evaluation["problems"] / ranks) * evaluation["count"],
-        judged_longest=evaluation["decoding"]["max_tokens"],
+        eval_answers=ceil(evaluation["problems"] / ranks) * evaluation["count"],
+        eval_max_tokens=evaluation["decoding"]["max_tokens"],
         evaluations=0 if trainer.get("limit_val_batches") == 0 else evaluations,
         verifiers=settings["task"].get("workers"),
-        lengths=within(lengths, answering, rollout["decoding"]["max_tokens"]),
+        lengths=within_context(lengths, answering, rollout["decoding"]["max_tokens"]),
     )
 
 
-def within(lengths: Lengths, engine: Engine | None, longest: int) -> Lengths:
+def within_context(lengths: Lengths, engine: Engine | None, longest: int) -> Lengths:
     """Prompts are no longer than the engine's context leaves."""
     return lengths if engine is None else replace(lengths, prompt=max(1, min(lengths.prompt, engine.context - longest)))
 
@@ -195,9 +197,9 @@ def engine(sampler: dict[str, Any]) -> Engine | None:
         sequences=sampler["max_num_seqs"],
         cache=sampler.get("kv_cache_gib"),
         share=sampler.get("gpu_memory_utilization"),
-        apart="url" in sampler,
+        is_remote="url" in sampler,
         sleep_level=sampler.get("sleep_level", 0),
         eager=sampler.get("enforce_eager", True),
-        short=sampler.get("short_way", "url" in sampler),
-        tells=sampler.get("logprobs", "all") == "all",
+        fast_decode=sampler.get("short_way", "url" in sampler),
+        returns_logprobs=sampler.get("logprobs", "all") == "all",
     )
