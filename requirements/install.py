@@ -1,6 +1,7 @@
 """Makes .venv and fills it from torch.lock, cpu.lock and peers.lock; a second call finds the stamp and leaves.
 
-Only the standard library: this runs before anything is installed.
+Only the standard library: this runs before anything is installed. Plain pip cannot: hashes with the CPU build of torch
+from wherever it is, pycosat without a compiler, and packages to compare with that are kept off the import path.
 """
 
 import hashlib
