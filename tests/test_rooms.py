@@ -17,7 +17,7 @@ MOST_ROOMS = 25
 
 
 def room(module: str) -> str:
-    """The folder that a module lies in: of isentropic.algorithm.credit.stare and of all its kind, isentropic.algorithm."""
+    """The folder that a module lies in; of each step of the algorithm, isentropic.algorithm."""
     folder = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
     if folder == "isentropic":
         return module
