@@ -19,7 +19,7 @@ NOW = {
     r"sampler\.patience": "sampler.timeout",
     r"isentropic\.types": "isentropic.batch",
     r"isentropic\.(?:tensors|layout)": "isentropic.distributed or isentropic.reductions",
-    r"python -m isentropic\.(?:report|plan|inspect|preflight|tune|export|benchmark|methods)": "python -m isentropic ...",
+    r"-m isentropic\.(?:report|plan|inspect|preflight|tune|export|benchmark|methods)": "-m isentropic ...",
 }
 WAS = re.compile("|".join(rf"(?<![\w.])(?:{old})(?![\w])" for old in NOW))
 KINDS = {".py", ".yaml", ".md", ".ipynb", ".toml"}
