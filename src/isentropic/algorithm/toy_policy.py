@@ -63,7 +63,7 @@ def entropy(logits: Float[Tensor, "*places tokens"]) -> Float[Tensor, "*places"]
 
 
 def sensitivity(logits: Float[Tensor, "*places tokens"]) -> Float[Tensor, "*places tokens"]:
-    """Phi of each token: a step of size s on the logits that praises it with A changes the entropy by -s A Phi."""
+    """Phi of each token: a step of size s on the logits along A times its log-prob changes the entropy by -s A Phi."""
     log_probs = logits.log_softmax(-1)
     pull = log_probs.exp() * (log_probs + entropy(logits)[..., None])
     return pull - (log_probs.exp() * pull).sum(-1, keepdim=True)

@@ -81,6 +81,6 @@ def test_adapters_go_with_their_settings_and_their_base(tiny_model, tmp_path):
     with torch.no_grad():
         other.model.layers[1].mlp.up_proj.weight[7, 5] += 1
     other.save_pretrained(tmp_path / "other")
-    refused(alone, str(tmp_path / "other"), "adapters are worth nothing beside other weights", asked)
+    refused(alone, str(tmp_path / "other"), "adapters only work with the weights", asked)
     shutil.copytree(tiny_model, tmp_path / "copy")
     assert fingerprint(str(tmp_path / "copy")) == fingerprint(tiny_model)

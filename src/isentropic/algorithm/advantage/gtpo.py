@@ -25,7 +25,7 @@ class Gtpo(AdvantageEstimator):
     so doubt earns more in right answers, and confidence costs more in wrong ones; right and wrong are the verdict's,
     whatever the reward. `norm` then takes z-scores over a group's tokens. The paper's, split, takes them apart for
     right and wrong answers: the mean advantage of the right ones is zero, and half of their tokens are pushed down
-    (docs/gtpo.md). A group all right or all wrong gets exactly zero: by the formula it would be praised and blamed by
+    (docs/gtpo.md). A group all right or all wrong gets exactly zero: by the formula it would get advantages from
     entropy alone, but the dynamic sampling of DAPO, which the paper builds on, leaves no such group.
     Distances below 1e-6 from the mean are rounding and become zero; a token of unknown entropy gets the base alone.
     Raises ValueError for settings out of range.
@@ -37,7 +37,7 @@ class Gtpo(AdvantageEstimator):
     unbiased: bool  # the standard deviation divides by n - 1; the paper does not say
     clamp_low: float | None  # nats; entropies below count as this. A re-implementer's reading of the paper's 0.2
     clamp_high: float | None  # nats; entropies above count as this. ... and of its 0.28
-    floor: float  # nats; the least entropy whose inverse is taken, lest one certain token take all the blame
+    floor: float  # nats; the least entropy whose inverse is taken, lest one certain token get all that is shared out
 
     def __post_init__(self) -> None:
         if not (self.base >= 0 and self.bonus >= 0):

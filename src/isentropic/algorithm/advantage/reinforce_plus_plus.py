@@ -15,7 +15,7 @@ class ReinforcePlusPlus(AdvantageEstimator):
     """gamma^(tokens still to come) * R, whitened over the tokens of all ranks: unbiased variance, 1e-8 under the root.
 
     Rewards that are equal everywhere give exactly zero. A group without spread among others that have some does not:
-    all right is praise here, and even behind the group's baseline the batch's mean over tokens, rarely zero, is taken
+    all right is above 0, and even behind the group's baseline the batch's mean over tokens, rarely zero, is taken
     off. The paper's KL term in the reward is left out; a KL penalty takes its place.
     Raises ValueError for a gamma outside 0 to 1.
     """

@@ -1,4 +1,4 @@
-"""W-REINFORCE, PSR and NSR: right answers are praised by a fixed weight and wrong ones blamed. arXiv:2506.01347"""
+"""W-REINFORCE, PSR and NSR: right answers get a fixed advantage, wrong ones another. arXiv:2506.01347"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,8 +19,8 @@ class WeightedReinforce(AdvantageEstimator):
 
     reads_policy: ClassVar[bool] = False
 
-    positive: float  # praise of a right answer: the paper's lambda
-    negative: float  # blame of a wrong one
+    positive: float  # advantage of a right answer: the paper's lambda
+    negative: float  # minus that of a wrong one
 
     def __post_init__(self) -> None:
         if not (self.positive >= 0 and self.negative >= 0):
@@ -29,5 +29,5 @@ class WeightedReinforce(AdvantageEstimator):
             )
 
     def __call__(self, batch: ScoredBatch) -> PerToken:
-        worth = torch.full_like(batch.reward, -self.negative).masked_fill(batch.correct, self.positive)
-        return on_tokens(worth, batch.mask)
+        advantages = torch.full_like(batch.reward, -self.negative).masked_fill(batch.correct, self.positive)
+        return on_tokens(advantages, batch.mask)

@@ -1,4 +1,4 @@
-"""Clip_B: leave out the blamed tokens that would sharpen the policy most, next to the batch. arXiv:2602.03392"""
+"""Clip_B: drop tokens of A < 0 that would sharpen the policy most, measured by the batch. arXiv:2602.03392"""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from isentropic.reductions import masked_mean, masked_std
 class ClipB(CreditRule):
     """Drops tokens with A < 0 whose S = p (ln p + H) is more than mu standard deviations under the mean of all tokens.
 
-    To first order, pushing a token's logit down by e moves the entropy by e S: blame for tokens with low S lowers it.
+    To first order, pushing a token's logit down by e moves the entropy by e S: A < 0 on tokens with low S lowers it.
     Mean and (population) deviation are of the optimizer step on all ranks. The divisor counts the kept tokens. Raises
     ValueError for a negative mu.
     """

@@ -33,7 +33,7 @@ class ClipCov(CreditRule):
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         ratio = torch.where(credit.mask, now.logp - batch.old_logp, 0).exp()
         back = ratio.clamp(1 - self.low, 1 + self.high) - ratio
-        clipped = credit.advantages * back < 0  # praised above the range, or blamed below it
+        clipped = credit.advantages * back < 0  # A > 0 above the range, or A < 0 below it
         cov = covariance(credit, now)
         candidates = credit.mask & ~clipped & (cov > self.lower) & (cov < self.upper)
         chosen = pick(candidates, batch, max(1, int(self.share * count(credit.mask))))

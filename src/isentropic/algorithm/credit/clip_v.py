@@ -1,4 +1,4 @@
-"""Clip_V: leave out the blamed tokens that would sharpen the policy most, next to their vocabulary. arXiv:2602.03392
+"""Clip_V: drop tokens of A < 0 that would sharpen the policy most, measured by their vocabulary. arXiv:2602.03392
 
 Formula C: the code reads the vocabulary's term from a field that it does not define; from the paper's theorem it is the
 mean of p (ln p + H) under the policy.
@@ -16,7 +16,7 @@ from isentropic.reductions import masked_std, top_fraction
 class ClipV(CreditRule):
     """Drops tokens with A < 0 whose D is above mu standard deviations of D, the largest first, at most a share.
 
-    D = sum_v p_v^2 (ln p_v + H) - p (ln p + H) is minus the sensitivity: how the entropy falls as the token is blamed.
+    D = sum_v p_v^2 (ln p_v + H) - p (ln p + H) is minus the sensitivity: how entropy falls as a token is pushed down.
     D is not centred; its (population) deviation is of all tokens of the optimizer step on all ranks. The share is of
     all tokens, at least one of them, equals together. The divisor counts the kept tokens. The code's class has mu 2.0,
     its default arguments 8.5, which is ours; and it drops tokens without advantage too, which have no gradient.

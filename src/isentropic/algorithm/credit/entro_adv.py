@@ -1,4 +1,4 @@
-"""EntroAdv: praise more, and blame less, where the policy was uncertain. arXiv:2506.14758
+"""EntroAdv: a bonus to the advantage where the policy was uncertain. arXiv:2506.14758
 
 Formula B: three implementations of the paper's one line of code agree.
 """
@@ -16,7 +16,7 @@ class EntroAdv(CreditRule):
     """A + min(alpha * H, |A| / kappa), with H of the policy at the update, without gradient.
 
     The bound keeps the sign of every advantage, and tokens without advantage get no bonus. Raises ValueError for a
-    negative alpha and for a kappa that would let blame turn into praise.
+    negative alpha and for a kappa that would let an advantage change its sign.
     """
 
     alpha: float  # advantage per nat
@@ -26,7 +26,7 @@ class EntroAdv(CreditRule):
         if not self.alpha >= 0:
             raise ValueError(f"credit.entro_adv.alpha={self.alpha} is a bonus per nat and must not be negative")
         if not self.kappa > 1:
-            raise ValueError(f"credit.entro_adv.kappa={self.kappa} must be above 1, or a bonus turns blame into praise")
+            raise ValueError(f"credit.entro_adv.kappa={self.kappa} must be above 1, or a bonus changes the sign")
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
         bonus = torch.minimum(self.alpha * now.entropy, credit.advantages.abs() / self.kappa)

@@ -1,4 +1,4 @@
-"""EntroPIC: probable tokens are praised more to lower entropy, and less to raise it. arXiv:2511.15248"""
+"""EntroPIC: probable tokens get a larger advantage to lower entropy, a smaller one to raise it. arXiv:2511.15248"""
 
 from dataclasses import dataclass
 from typing import ClassVar

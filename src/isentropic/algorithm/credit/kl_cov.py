@@ -1,4 +1,4 @@
-"""KL-Cov: tokens whose log-prob and advantage vary together most are tied to the old policy. arXiv:2505.22617"""
+"""KL-Cov: a penalty on leaving the old policy, for tokens of the largest covariance. arXiv:2505.22617"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,9 +10,9 @@ from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
 
 @dataclass(frozen=True)
 class KlCov(CreditRule):
-    """Ties the max(1, int(share * N)) of the step's N tokens with the largest covariance; penalty/anchor charges them.
+    """Sets kl_weight on the max(1, int(share * N)) of the step's N tokens of largest covariance, for penalty/anchor.
 
-    Released code and verl take the largest of each micro-batch, even where none is above 0; here these tie nothing.
+    Released code and verl take the largest of each micro-batch, even where none is above 0; here these get none.
     Equal covariances are common, as a certain token's log-prob is exactly 0: lots decide between them, so that the
     number stays. Raises ValueError for a share outside 0 to 1 and for a weight of 0 or below.
     """

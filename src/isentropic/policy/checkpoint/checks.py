@@ -83,7 +83,7 @@ def check_adapter(checkpoint: str, saved: dict[str, Any] | None, model: str, ask
     if saved["base"] != fingerprint(model):
         raise ValueError(
             f"{checkpoint} holds adapters of {saved['path']}, and the weights in policy.model.path={model} are others; "
-            "adapters are worth nothing beside other weights than their own"
+            "adapters only work with the weights that they were trained on"
         )
 
 

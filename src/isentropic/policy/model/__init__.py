@@ -1,1 +1,1 @@
-"""What does the policy think of each token?"""
+"""Which log-prob and entropy has each token?"""

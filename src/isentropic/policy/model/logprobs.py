@@ -1,4 +1,4 @@
-"""Hidden states to what the policy thinks of each chosen token. The shift of logits to tokens exists only here."""
+"""Hidden states to log-prob and entropy of each target. The shift of logits to tokens exists only here."""
 
 from functools import partial
 
@@ -86,8 +86,8 @@ def entropy(log_probs: Float[Tensor, "N V"]) -> PerTarget:
 def sensitivity(log_probs: Float[Tensor, "N V"], logp: PerTarget, entropy: PerTarget) -> PerTarget:
     """Minus the derivative of the entropy along one policy-gradient step on the logits. arXiv:2606.19236
 
-    p (ln p + H) - sum_v p_v^2 (ln p_v + H), with p of the chosen token: positive where praise sharpens the policy,
-    negative where it spreads it; its mean under the policy is 0.
+    p (ln p + H) - sum_v p_v^2 (ln p_v + H), with p of the chosen token: positive where reinforcing it sharpens the
+    policy, negative where it spreads it; its mean under the policy is 0.
     """
     possible = log_probs > float("-inf")
     everywhere = (2 * log_probs).exp() * torch.where(possible, log_probs + entropy[:, None], 0)
