@@ -21,6 +21,8 @@ from hydra._internal.utils import _locate  # pyright: ignore[reportPrivateUsage]
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from isentropic.runs import renamed
+
 RESERVED = {"_target_", "_partial_", "_convert_"}
 TOWER = BeartypeConf(is_pep484_tower=True)  # 1 is a float, as in YAML
 
@@ -125,6 +127,8 @@ def _check_value(value: Any, hint: Any, key: str) -> None:
         part = get_args(hint)[1]
         for name, item in value.items():
             if is_dict(item) and "_target_" not in item and isinstance(part, type) and part not in (dict, Any):
+                if answer := renamed.answer(f"{key}.{name}"):
+                    raise BadInput(answer)
                 chosen = f"add {name} to {key.replace('.', '/')}=[...] or take them away with ~{key}.{name}"
                 raise BadInput(f"{key}.{name} has settings ({item}) but is not chosen; {chosen}")
             _check_value(item, part, f"{key}.{name}")
@@ -188,7 +192,12 @@ def _make(settings: Any, key: str, given: Mapping[str, Any]) -> Any:
 
 
 def does_not_exist(what: str, name: str, names: Iterable[str], at: str, kind: str = "the keys", far: str = "") -> str:
-    """One sentence with all that exists, and the closest of it, or what to say if nothing is close."""
+    """One sentence with all that exists, and the closest of it, or what to say if nothing is close.
+
+    Of what was renamed, with its name of now alone.
+    """
+    if answer := renamed.answer(what):
+        return answer
     names = sorted(names)
     closest = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {closest[0]}?" if closest else far

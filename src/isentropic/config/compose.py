@@ -21,7 +21,8 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from isentropic.config.build import BadInput, check, does_not_exist, is_dict, listed, plain
+from isentropic.config.build import BadInput, check, does_not_exist, is_dict, leaves, listed, plain
+from isentropic.runs import renamed
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -123,17 +124,22 @@ def _explain(error: Exception, loader: ConfigLoaderImpl) -> str:
         return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
+        if answer := renamed.answer(f"{group}={option}"):
+            return answer
         options = error.options or loader.get_group_options(group)  # Hydra lists none where one of several is missing
         closest = difflib.get_close_matches(option, options, n=1)
         hint = f"; did you mean {closest[0]}?" if closest else ""
         return f"{group}={option} does not exist: {group} can be {listed(sorted(options), 'or')}{hint}"
-    return " ".join(f"{error} {error.__cause__ or ''}".split())
+    gone = re.match(r"Could not delete from config. '(.+?)' does not exist", str(error))
+    return (gone and renamed.answer(gone[1])) or " ".join(f"{error} {error.__cause__ or ''}".split())
 
 
 def _unknown(key: str, cfg: DictConfig) -> str:
     if "/" in key:
         groups = [group for group in cfg.hydra.runtime.choices if not group.startswith("hydra/")]
         return does_not_exist(key, key, groups, "", "the groups")
+    if answer := renamed.answer(key):
+        return answer
     node, where = OmegaConf.to_container(cfg), ""
     for name in key.split("."):
         if not is_dict(node):
@@ -154,6 +160,9 @@ def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, known: list[str]) -
     HydraConfig.instance().set_config(cfg)
     settings = plain(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
     HydraConfig.instance().cfg = None
+    for key, _ in leaves(settings):
+        if answer := renamed.answer(key):
+            raise BadInput(answer)
     for key in settings:
         if key not in known and not loader.repository.group_exists(key):
             raise BadInput(does_not_exist(key, key, known, ""))

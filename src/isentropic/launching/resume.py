@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from isentropic.config.build import leaves
 from isentropic.launching import Compose, Job, Outcome
+from isentropic.runs.renamed import modern
 from isentropic.runs.status import Status, alive, read
 
 SAMPLE = 40  # jobs whose whole config is composed and compared, a fifth of a second each
@@ -101,7 +102,7 @@ def load(text: str) -> Any:
 
 def comparable(config: Any) -> dict[str, Any]:
     """Dotted keys and values that may change a result, paths of this machine left out."""
-    flat = dict(leaves(config))
+    flat = modern(dict(leaves(config)))
     places = [(str(flat.get(f"paths.{name}")), f"<{name}>") for name in ("output", "root")]
     kept: dict[str, Any] = {}
     for key, value in flat.items():

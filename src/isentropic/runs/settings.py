@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from isentropic.runs.renamed import modern
+
 Scalar = str | int | float | bool | None
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -15,11 +17,14 @@ NOT_ON_ONE_LINE = ("|", ">", "&", "*", "!", "[", "{", "?", "%", "@", "`", "- ")
 
 
 def flat(text: str) -> dict[str, Scalar]:
-    """Dotted key → value, lists of scalars as their text. Raises ValueError for what is no YAML mapping."""
+    """Dotted key → value under its name of today, lists of scalars as their text.
+
+    Raises ValueError for what is no YAML mapping.
+    """
     if not text.strip():
         raise ValueError("no YAML mapping: it is empty")
     found = _by_line(text)
-    return _by_parser(text) if found is None else found
+    return modern(_by_parser(text) if found is None else found)
 
 
 @lru_cache(maxsize=65536)
