@@ -47,7 +47,7 @@ def refusal(*overrides: str) -> str:
         ("trainer.precision=bf16-mixed", "trainer.precision=bf16-mixed would cast the weights, which stay in fp32; "),
         ("+trainer.accumulate_grad_batches=2", "trainer.accumulate_grad_batches=2 is not for a policy that steps its "),
         ("+trainer.gradient_clip_val=1.0", "trainer.gradient_clip_val=1.0 is not for a policy that steps its optim"),
-        ("policy.size=128", "policy.size does not exist: policy has the keys "),
+        ("policy.size=128", "policy.size is gone; it is rollout.batch_size, which the policy reads from the rollout"),
         ("rollout.decoding.temperature=0", "temperature=0 is not above 0"),
         ("rollout.decoding.temperature=-1", "temperature=-1 is not above 0"),
         ("rollout.decoding.top_p=0.9", "rollout.decoding.top_p=0.9 truncates sampling, and the importance "),

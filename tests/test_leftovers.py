@@ -24,7 +24,15 @@ NOW = {
 WAS = re.compile("|".join(rf"(?<![\w.])(?:{old})(?![\w])" for old in NOW))
 KINDS = {".py", ".yaml", ".md", ".ipynb", ".toml"}
 # These say what a name was: the history, recorded runs, and tests of the sentences that answer an old key.
-SAY_SO = ("CHANGELOG.md", "docs/results/", "benchmarks/results/", "tests/test_leftovers.py", "tests/test_bad_input.py")
+SAY_SO = (
+    "CHANGELOG.md",
+    "docs/results/",
+    "benchmarks/results/",
+    "src/isentropic/runs/renamed.py",
+    "tests/runs/test_renamed.py",
+    "tests/test_bad_input.py",
+    "tests/test_leftovers.py",
+)
 
 
 def test_no_old_name_is_left():

@@ -41,7 +41,7 @@ def test_an_old_config_is_read_under_the_names_of_today():
 @pytest.mark.parametrize("key", sorted({*renamed.KEYS, *renamed.GONE} - {"ckpt"}))
 @pytest.mark.parametrize("line", ["{}=1", "+{}=1", "~{}", "{}.x=1"])
 def test_an_old_key_is_answered_with_the_new_one(key: str, line: str):
-    name = "benchmark" if key.startswith("benchmark") else "train"
+    name = {"benchmark": "benchmark", "card": "plan"}.get(key.split(".")[0], "train")
     chosen = ["sampler=vllm_server"] if key.startswith("sampler") else []
     with pytest.raises(BadInput) as caught:
         check_jobs(loader_of(CONFIGS), name, [*chosen, line.format(key)], sweep=False)

@@ -21,17 +21,27 @@ KEYS = {
     "sampler.patience": "sampler.timeout",
     "callbacks.sampler": "callbacks.weight_sync",
     "benchmark.group": "benchmark.group_size",
+    "card.told": "card.logprob",
+    "card.text": "card.detokenize",
+    "card.spare": "card.fragmentation",
+    "card.sequence_plain": "card.sequence_default",
     "ckpt": "ckpt_path",  # of export
 }
 # group=option
-OPTIONS = {"callbacks=sampler": "callbacks=weight_sync"}
+OPTIONS = {
+    "callbacks=sampler": "callbacks=weight_sync",
+    "hydra/launcher=slurm_array": "hydra/launcher=slurm",
+}
 # keys that are gone → what to do instead
-GONE: dict[str, str] = {}
+GONE = {
+    "policy.size": "it is rollout.batch_size, which the policy reads from the rollout",
+    "policy.temperature": "it is rollout.decoding.temperature, which the policy reads from the rollout",
+}
 # dotted path of a module or class, as `_target_` has it
 TARGETS = {
     "isentropic.callbacks.idle": "isentropic.callbacks.alarms",
     "isentropic.callbacks.sampler": "isentropic.callbacks.weight_sync",
-    "isentropic.policy.adapters": "isentropic.policy.model.lora",
+    "isentropic.policy.adapters.LowRank": "isentropic.policy.model.lora.LoraSettings",
     "isentropic.policy.model.ModelSettings": "isentropic.policy.model.language_model.ModelSettings",
     "isentropic.pretrain": "isentropic.commands.pretrain",
     "isentropic.rollout.datamodule.Judging": "isentropic.rollout.datamodule.EvaluationSettings",
