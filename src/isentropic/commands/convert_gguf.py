@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> None:
         convert(source, folder)
     except ValueError as error:
         raise SystemExit(str(error)) from None
-    print(f"{folder} holds {source.name} in bf16; use it as policy.path={folder}")
+    print(f"{folder} holds {source.name} in bf16; use it as policy.model.path={folder}")
 
 
 if __name__ == "__main__":

@@ -24,10 +24,13 @@ from yaml import YAMLError
 from isentropic.config.build import BadInput, check, does_not_exist, is_dict, leaves, listed, plain
 from isentropic.runs import renamed
 
-ROOT = Path(__file__).parents[3]
-CONFIGS = Path(__file__).parents[1] / "configs"
+PACKAGE = Path(__file__).parents[1]
+CHECKOUT = Path(__file__).parents[3]
+ROOT = CHECKOUT if (CHECKOUT / "pyproject.toml").is_file() else Path.cwd()  # where logs, data and .env lie
+CONFIGS = PACKAGE / "configs"
 SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
 os.environ.setdefault("PROJECT_ROOT", str(ROOT))
+os.environ["ISENTROPIC_PACKAGE"] = str(PACKAGE)
 
 
 def product(*factors: int) -> int:

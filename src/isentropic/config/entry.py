@@ -71,7 +71,8 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
             quiet()
             warnings.formatwarning = _one_line
             run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
-            sys.argv[1:] = map(quoted, sys.argv[1:])
+            sweeps = [one for one in sys.argv[1:] if one in ("-m", "--multirun")]  # argparse wants them first
+            sys.argv[1:] = [*sweeps, *(quoted(one) for one in sys.argv[1:] if one not in sweeps)]
             arguments = get_args_parser().parse_args()
             asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
             if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:

@@ -1,0 +1,40 @@
+"""The command line: what there is, and what is answered for what there is not."""
+
+import subprocess
+import sys
+
+import pytest
+
+from isentropic import __version__
+from isentropic.__main__ import COMMANDS, help_of, overview
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "isentropic", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def test_the_version_and_every_command_are_told():
+    assert run("--version").stdout == f"isentropic {__version__}\n"
+    assert run().stdout == run("--help").stdout == overview() + "\n"
+    assert all(f"\n  {name} " in overview() for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_of_one_shape(name: str):
+    assert help_of(name).startswith(f"usage: isentropic {name} ...\n\n")
+
+
+def test_help_imports_neither_torch_nor_hydra():
+    code = "import sys; sys.argv[1:] = ['train', '--help']; from isentropic.__main__ import main; main(); "
+    code += "assert not {'torch', 'lightning', 'hydra'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+
+
+def test_a_command_that_is_not_there_is_answered_with_the_nearest():
+    found = run("trian", "experiment=quickstart")
+    assert (found.returncode, found.stderr) == (1, "error: there is no command trian; did you mean train?\n")
+
+
+def test_train_without_settings_says_what_to_try():
+    found = run("train")
+    assert found.returncode == 2 and "isentropic train experiment=quickstart" in found.stderr
