@@ -5,7 +5,7 @@ import pytest
 from isentropic.benchmarking.figures import Shapes, memory, mfu, rates, rows, seconds
 from isentropic.planning.architecture import Architecture
 
-SHAPES = Shapes(prompts=2, group=3, prompt_tokens=10, response_tokens=20, updates=1)
+SHAPES = Shapes(prompts=2, group_size=3, prompt_tokens=10, response_tokens=20, updates=1)
 TOOK = {"step": 6.0, "sample": 3.0, "update": 2.0}
 
 

@@ -4,7 +4,7 @@ MEASURED = {
     "model": {"name": "1.5b", "parameters": 1.54e9},
     "ranks": 4,
     "card": "NVIDIA H100",
-    "shapes": {"prompts": 64, "group": 8, "prompt_tokens": 128, "response_tokens": 1024},
+    "shapes": {"prompts": 64, "group_size": 8, "prompt_tokens": 128, "response_tokens": 1024},
     "seconds": {
         "median": {"step": 30.0, "sample": 12.0, "sleep": 1.0, "update": 16.0, "read": 4.0, "sync": 1.0},
         "first": {"step": 60.0, "sample": 20.0, "update": 39.0, "sync": 1.0},

@@ -45,9 +45,7 @@ def test_every_answer_has_the_length_that_is_asked_for(algorithm, model, tmp_pat
     table = text(found | trl.beside(found, tmp_path / "peer.json", 0))
     assert "\ntrl: 3.0 s a step, 1.0 GiB of the card\n" in table
     median = found["seconds"]["median"]
-    assert median["step"] == pytest.approx(
-        sum(median[phase] for phase in ("sample", "sleep", "update", "sync")), rel=0.1
-    )
+    assert sum(median[phase] for phase in ("sample", "sleep", "update", "sync")) <= median["step"] * 1.001
 
 
 def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, forks, tmp_path):

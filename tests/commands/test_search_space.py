@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from isentropic.commands.search_space import Choices, Range, column, given, parse, parts, table
+from isentropic.commands.search_space import Choices, Range, given, metrics_files, parse, table, values_of
 
 
 def test_ranges_and_choices_are_searched_and_all_else_is_fixed():
@@ -65,5 +65,6 @@ def test_values_are_read_from_all_parts_of_a_run_but_not_from_a_line_that_is_bei
     for number in (2, 10):
         (tmp_path / f"metrics.{number}.csv").write_text(f"eval/avg@8,step\n0.25,{number}\n,{number}\n")
     (tmp_path / "metrics.csv").write_text("step,eval/avg@8\n12,0.5\n13,0.")
-    assert [file.name for file in parts(tmp_path)] == ["metrics.2.csv", "metrics.10.csv", "metrics.csv"]
-    assert list(column(tmp_path, "eval/avg@8")) == [(2.0, 0.25), (10.0, 0.25), (12.0, 0.5)]
+    assert [file.name for file in metrics_files(tmp_path)] == ["metrics.2.csv", "metrics.10.csv", "metrics.csv"]
+    assert values_of(tmp_path, "eval/avg@8") == [(2, 0.25), (10, 0.25), (12, 0.5)]
+    assert values_of(tmp_path, "eval/avg@16") == []

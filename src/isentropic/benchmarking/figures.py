@@ -21,14 +21,14 @@ class Shapes:
     """Of one rollout, over all ranks."""
 
     prompts: int
-    group: int
+    group_size: int
     prompt_tokens: int
     response_tokens: int
     updates: int
 
     @property
     def answers(self) -> int:
-        return self.prompts * self.group
+        return self.prompts * self.group_size
 
     @property
     def written(self) -> int:

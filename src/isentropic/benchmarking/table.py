@@ -21,8 +21,8 @@ def text(found: dict[str, Any]) -> str:
     lines = [
         "",
         f"{found['model']['name']}: {found['model']['parameters'] / 1e9:.2f} B parameters, {found['ranks']} x "
-        f"{found['card'] or 'CPU'}; {shapes['prompts']} x {shapes['group']} answers of {shapes['prompt_tokens']} + "
-        f"{shapes['response_tokens']} tokens",
+        f"{found['card'] or 'CPU'}; {shapes['prompts']} x {shapes['group_size']} answers of "
+        f"{shapes['prompt_tokens']} + {shapes['response_tokens']} tokens",
         "",
         f"{'seconds':<34}{'median':>10}{'first':>10}{'planned':>10}",
         *phases(found),

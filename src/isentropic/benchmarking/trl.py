@@ -1,6 +1,6 @@
 """The peer: TRL's GRPOTrainer with vLLM in its process, on the same model folder and sizes.
 
-python -m isentropic.benchmarking.trl --folder MODEL --prompts 64 --group 8 ... --out peer.json
+python -m isentropic.benchmarking.trl --folder MODEL --prompts 64 --group-size 8 ... --out peer.json
 """
 
 import argparse
@@ -25,7 +25,7 @@ ENVIRONMENT = {
     "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "29511",
 }
-SIZES = ("prompts", "group", "prompt_tokens", "response_tokens", "updates", "steps", "micro_batch")
+SIZES = ("prompts", "group_size", "prompt_tokens", "response_tokens", "updates", "steps", "micro_batch")
 
 
 def missing() -> str | None:
@@ -56,11 +56,11 @@ def settings(args: argparse.Namespace, output: str) -> Any:
     """Its defaults where they do not change what is compared."""
     from trl import GRPOConfig  # pyright: ignore[reportMissingImports]
 
-    rows = args.prompts * args.group
+    rows = args.prompts * args.group_size
     return GRPOConfig(
         output_dir=output, max_steps=args.steps * args.updates, per_device_train_batch_size=args.micro_batch,
         gradient_accumulation_steps=rows // args.micro_batch // args.updates,
-        steps_per_generation=rows // args.micro_batch, num_generations=args.group,
+        steps_per_generation=rows // args.micro_batch, num_generations=args.group_size,
         max_completion_length=args.response_tokens, temperature=1.0, beta=0.0, loss_type="dapo", epsilon=0.2,
         epsilon_high=0.28, learning_rate=1e-6, bf16=True, gradient_checkpointing=True, logging_steps=1, report_to=[],
         save_strategy="no", use_vllm=True, vllm_mode="colocate", vllm_gpu_memory_utilization=args.share,

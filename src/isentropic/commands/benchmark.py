@@ -151,7 +151,7 @@ def compared(cfg: DictConfig) -> dict[str, Any]:
 
 def peer_arguments(cfg: DictConfig, out: Path) -> list[str]:
     b = cfg.benchmark
-    sizes = ("prompts", "group", "prompt_tokens", "response_tokens", "updates")
+    sizes = ("prompts", "group_size", "prompt_tokens", "response_tokens", "updates")
     values = {name: b[name] for name in sizes} | {"folder": b.folder, "steps": b.vs_steps, "out": out}
     values |= {"vocabulary": cfg.task.vocabulary, "micro_batch": b.vs_micro_batch, "share": b.vs_share}
     return [text for name, value in values.items() for text in (f"--{name.replace('_', '-')}", str(value))]

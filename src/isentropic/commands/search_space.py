@@ -4,13 +4,15 @@
 `key=a,b,c` are choices. Everything else is an override of Hydra's, also what only looks like choices: `'key=[a,b]'`.
 """
 
-import csv
+import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from isentropic.runs.metrics import parts, read
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -77,18 +79,14 @@ def given(params: Mapping[str, Any]) -> list[str]:
     return [f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}" for key, value in params.items()]
 
 
-def column(folder: Path, metric: str) -> Iterator[tuple[float, float]]:
+def values_of(folder: Path, metric: str) -> list[tuple[int, float]]:
     """Steps and values, of whole lines only: the file may be growing."""
-    for file in parts(folder):
-        for row in csv.DictReader(file.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()):
-            if row.get(metric) and row.get("step"):
-                yield float(row["step"]), float(row[metric])
+    series = read(metrics_files(folder)).metrics.get(metric)
+    return [] if series is None else list(zip(series.steps.tolist(), series.values.tolist(), strict=True))
 
 
-def parts(folder: Path) -> list[Path]:
-    """metrics.csv, after those of earlier parts of the run."""
-    earlier = sorted(folder.glob("metrics.*.csv"), key=lambda file: int(file.suffixes[0][1:]))
-    return [file for file in (*earlier, folder / "metrics.csv") if file.is_file()]
+def metrics_files(folder: Path) -> list[Path]:
+    return parts(folder, os.listdir(folder))
 
 
 def table(trials: Iterable["FrozenTrial"], fixed: Sequence[str], keys: Sequence[str], metric: str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isentropic.commands.search_space import Choices, Range, column, given, parse, parts, table
+from isentropic.commands.search_space import Choices, Range, given, metrics_files, parse, table, values_of
 from isentropic.runs.status import alive, read
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def run(search: Search, study: "Study") -> bool:
     settings, folder = given(trial.params), search.folder / place(trial)
     print(f"trial {trial.number}: {shlex.join(settings)}", flush=True)
     status, behind = follow(search, trial, folder, [*search.fixed, *settings])
-    values = [value for _, value in column(folder, search.metric)]
+    values = [value for _, value in values_of(folder, search.metric)]
     if behind or (status == 0 and values):
         study.tell(trial, None if behind else values[-1], TrialState.PRUNED if behind else TrialState.COMPLETE)
         print(f"trial {trial.number}: {search.metric} {values[-1]:.4g}{', stopped' if behind else ''}", flush=True)
@@ -107,8 +107,11 @@ def run(search: Search, study: "Study") -> bool:
     printed = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it printed nothing"]
     said = (record.error if record else None) or printed[-1].removeprefix("error: ")
     if status == 0:
-        raise ValueError(f"{folder / 'metrics.csv'} has no values of {search.metric}; --metric must be a column of it")
-    if not parts(folder):
+        raise ValueError(
+            f"{folder / 'metrics.csv'} has no values of {search.metric}; --metric must be a column of it that reports "
+            "read"
+        )
+    if not metrics_files(folder):
         raise ValueError(f"trial {trial.number} could not begin ({said}); see {log}")
     print(f"trial {trial.number} failed ({said}); see {log}", flush=True)
     return False
@@ -120,7 +123,7 @@ def follow(search: Search, trial: "Trial", folder: Path, overrides: list[str]) -
     command = [sys.executable, "-m", "isentropic.train", *overrides, *EACH, f"hydra.run.dir='{folder}'"]
     with (folder / "train.log").open("a", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        seen, behind, running = 0.0, False, True  # before the first rollout all are alike
+        seen, behind, running = 0, False, True  # before the first rollout all are alike
         try:
             while running and not behind:
                 running = process.poll() is None  # before the look: what comes last is looked at too
@@ -132,12 +135,12 @@ def follow(search: Search, trial: "Trial", folder: Path, overrides: list[str]) -
     return process.returncode, behind
 
 
-def look(search: Search, trial: "Trial", folder: Path, seen: float) -> tuple[float, bool]:
+def look(search: Search, trial: "Trial", folder: Path, seen: int) -> tuple[int, bool]:
     """Tells the study what is new since step `seen`: the last step, and whether the trial has fallen behind."""
-    for step, value in column(folder, search.metric):
+    for step, value in values_of(folder, search.metric):
         if step > seen:
             seen = step
-            trial.report(value, int(step))
+            trial.report(value, step)
             if trial.should_prune():
                 return seen, True
     return seen, False
