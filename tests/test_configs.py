@@ -18,9 +18,7 @@ def options(*groups: str) -> list[str]:
     """Of these groups, else of all that training has."""
     files = [f.relative_to(CONFIGS).with_suffix("") for f in sorted(CONFIGS.rglob("*.yaml"))]
     parents = [(f.parent.as_posix(), f.name) for f in files if f.parts[0] not in ("hydra", "local")]
-    chosen = [
-        (group, name) for group, name in parents if group != "." and not group.startswith(("experiment/", "benchmark/"))
-    ]
+    chosen = [(group, name) for group, name in parents if group != "."]
     chosen = [(group, name) for group, name in chosen if (group in groups if groups else group not in PLAN)]
     within = {"task/set": "task/set@task.test"}
     return [f"{within.get(group, group)}={f'[{name}]' if group in LISTS else name}" for group, name in chosen]

@@ -1,7 +1,7 @@
 """Chooses each method's settings for `experiment=countdown_grid`, all with the same effort, by the validation split.
 
     python docs/results/tune_countdown.py run logs/tune --jobs 4      # 2 learning rates x 2 values of one knob: 52 runs
-    python docs/results/tune_countdown.py choose logs/tune            # a table, and configs/experiment/countdown_grid/
+    python docs/results/tune_countdown.py choose logs/tune            # a table, and the overrides of the grid
 
 The best is the one with the highest mean of avg@8 and pass@16 after the last rollout, on 256 validation problems. The
 seed is one that no reported run has.
@@ -15,7 +15,6 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-GRID = Path(__file__).parents[2] / "configs/experiment/countdown_grid"
 RATES = (1e-4, 2e-4)  # the first is the quickstart's
 KNOBS = {  # of each method, relative to `algorithm`; the first value is the paper's, or what stands in for it
     "grpo": ("clipping.low", (0.2, 0.1)),
@@ -64,6 +63,7 @@ def run(folder: Path, jobs: int, extra: list[str]) -> None:
 
 
 def choose(folder: Path) -> None:
+    chosen: dict[str, dict[str, object]] = {}
     print("| method | lr | knob | avg@8 | pass@16 |\n| --- | --- | --- | --- | --- |")
     for method, (knob, _) in KNOBS.items():
         tried = []
@@ -79,19 +79,21 @@ def choose(folder: Path) -> None:
             print(f"| {mark}{method}{mark} | {rate:g} | {knob} {value} | {accuracy:.3f} | {diversity:.3f} |")
         if best[2] != RATES[0]:
             print(f"\n{method} is best at another learning rate: policy.optimization.lr={best[2]:g}\n")
-        write(method, {**{knob: best[3]}, **WITH.get(method, {})})
+        chosen[method] = {knob: best[3], **WITH.get(method, {})}
+    print(f"\n{shown(chosen)}")
 
 
 def overrides(folder: Path) -> list[str]:
     return (folder / ".hydra/overrides.yaml").read_text().splitlines()
 
 
-def write(method: str, settings: dict[str, object]) -> None:
-    """One file of the experiment, on the recipe's package."""
+def shown(chosen: dict[str, dict[str, object]]) -> str:
+    """What belongs into the experiment's file."""
     own = OmegaConf.create()
-    for key, value in settings.items():
-        OmegaConf.update(own, key, value)
-    (GRID / f"{method}.yaml").write_text(OmegaConf.to_yaml(own))
+    for method, settings in chosen.items():
+        for key, value in settings.items():
+            OmegaConf.update(own, f"overrides.algorithm.{method}.{key}", value)
+    return OmegaConf.to_yaml(own)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Isentropic is imported inside fixtures: the shape checks must be installed before."""
 
+import importlib
 from copy import deepcopy
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,14 +19,13 @@ RECIPES = sorted(path.stem for path in (CONFIGS / "algorithm").glob("*.yaml"))
 ALONE = [
     {"algorithm": "grpo"},
     {"experiment": None},
-    {"optional experiment@algorithm": "${experiment}/${algorithm}"},
-    {"optional experiment@algorithm.control": "${experiment}/control/${algorithm/control}"},
     "_self_",
 ]
 
 
 @cache
 def composed(*overrides):
+    importlib.import_module("isentropic.config.loader")  # which composes in place of Hydra's own
     ConfigStore.instance().store(name="algorithm_alone", node={"defaults": ALONE})
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose("algorithm_alone", overrides=list(overrides)).algorithm

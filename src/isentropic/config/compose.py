@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.hydra_config import HydraConfig
@@ -21,7 +20,8 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from isentropic.config.build import BadInput, check, does_not_exist, is_dict, leaves, listed, plain
+from isentropic.config.build import BadInput, check, does_not_exist, is_dict, is_list, leaves, listed, plain
+from isentropic.config.loader import ConfigLoader
 from isentropic.runs import renamed
 
 PACKAGE = Path(__file__).parents[1]
@@ -62,15 +62,15 @@ OmegaConf.register_new_resolver("share", share, replace=True)
 OmegaConf.register_new_resolver("unset", unset, replace=True)
 
 
-def loader_of(configs: Path, extra: str | None = None) -> ConfigLoaderImpl:
+def loader_of(configs: Path, extra: str | None = None) -> ConfigLoader:
     setup_globals()
     path = create_config_search_path(str(configs))
     if extra is not None:
         path.prepend("command-line", f"file://{os.path.abspath(extra)}", SearchPathQuery(provider="schema"))
-    return ConfigLoaderImpl(path)
+    return ConfigLoader(path)
 
 
-def check_jobs(loader: ConfigLoaderImpl, name: str, overrides: list[str], sweep: bool, parts: bool = True) -> None:
+def check_jobs(loader: ConfigLoader, name: str, overrides: list[str], sweep: bool, parts: bool = True) -> None:
     """Raises BadInput for the first key, option, value or setting of a part that cannot be, in any job of a sweep.
 
     `parts=False` stops at the composition, and so imports no part.
@@ -82,7 +82,7 @@ def check_jobs(loader: ConfigLoaderImpl, name: str, overrides: list[str], sweep:
             _check_config(cfg, loader, known)
 
 
-def _jobs(overrides: list[str], loader: ConfigLoaderImpl) -> Iterator[list[str]]:
+def _jobs(overrides: list[str], loader: ConfigLoader) -> Iterator[list[str]]:
     """As few jobs as hold every value of every axis once, but for those of a long one."""
     try:
         parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
@@ -109,7 +109,7 @@ def some(axis: list[str]) -> list[str]:
     return [axis[i] for i in sorted(chosen)]
 
 
-def compose(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> DictConfig:
+def compose(loader: ConfigLoader, name: str, overrides: list[str]) -> DictConfig:
     """As Hydra does, its own node included. Raises BadInput with what exists in place of what was asked for."""
     try:
         return loader.load_configuration(name, overrides, RunMode.RUN)
@@ -119,10 +119,10 @@ def compose(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> DictCo
             raise BadInput(_explain(error, loader)) from error
         parsed = [] if "/" in key[1] else OverridesParser.create().parse_overrides(overrides)
         chosen = [str(o.input_line) for o in parsed if loader.repository.group_exists(o.key_or_group)]
-        raise BadInput(_unknown(key[1], compose(loader, name, chosen))) from error
+        raise BadInput(_unknown(key[1], compose(loader, name, chosen), loader)) from error
 
 
-def _explain(error: Exception, loader: ConfigLoaderImpl) -> str:
+def _explain(error: Exception, loader: ConfigLoader) -> str:
     if isinstance(error, OverrideParseException):
         return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
@@ -137,7 +137,7 @@ def _explain(error: Exception, loader: ConfigLoaderImpl) -> str:
     return (gone and renamed.answer(gone[1])) or " ".join(f"{error} {error.__cause__ or ''}".split())
 
 
-def _unknown(key: str, cfg: DictConfig) -> str:
+def _unknown(key: str, cfg: DictConfig, loader: ConfigLoader) -> str:
     if "/" in key:
         groups = [group for group in cfg.hydra.runtime.choices if not group.startswith("hydra/")]
         return does_not_exist(key, key, groups, "", "the groups")
@@ -148,6 +148,9 @@ def _unknown(key: str, cfg: DictConfig) -> str:
         if not is_dict(node):
             return f"{key} does not exist: {where} is {node}, which has no keys"
         if name not in node:
+            group = where.replace(".", "/")
+            if where and name in loader.get_group_options(group):
+                return f"{key} cannot be set, as {name} is not chosen; add it to {group}=[...]"
             return does_not_exist(key, name, _shown(node), where)
         node, where = node[name], f"{where}.{name}".strip(".")
     return f"{key} cannot be set"
@@ -157,7 +160,7 @@ def _shown(node: dict[Any, Any]) -> list[str]:
     return [str(name) for name in node if name != "hydra" and not str(name).startswith("_")]
 
 
-def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, known: list[str]) -> None:
+def _check_config(cfg: DictConfig, loader: ConfigLoader, known: list[str]) -> None:
     with read_write(cfg):
         cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
     HydraConfig.instance().set_config(cfg)
@@ -169,4 +172,6 @@ def _check_config(cfg: DictConfig, loader: ConfigLoaderImpl, known: list[str]) -
     for key in settings:
         if key not in known and not loader.repository.group_exists(key):
             raise BadInput(does_not_exist(key, key, known, ""))
+    if not is_list(settings.get("tags", [])):
+        raise BadInput(f"tags={settings['tags']} is not a list; write tags=[{settings['tags']}]")
     check(settings)

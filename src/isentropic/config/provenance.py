@@ -2,27 +2,28 @@
 
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import leaves
+from isentropic.config.loader import ConfigLoader
 
 COMMAND_LINE = "command line"
 
 
-def sources(loader: ConfigLoaderImpl, name: str, overrides: list[str]) -> dict[str, str]:
+def sources(loader: ConfigLoader, name: str, overrides: list[str]) -> dict[str, str]:
     """Dotted key of each value → the file that set it last, in Hydra's own order of merging, or "command line"."""
     origin: dict[str, str] = {}
     defaults = loader.compute_defaults_list(name, overrides, RunMode.RUN)
     _, repository = loader._parse_overrides_and_create_caching_repo(name, overrides)  # pyright: ignore[reportPrivateUsage]
+    loader.choose(defaults.defaults)
     for default in defaults.defaults:
         if default.config_path is None or default.config_path.startswith("hydra/"):
             continue
         # No public call gives one file under its package; composing it anew would take in its defaults list too.
         config = loader._load_single_config(default, repository).config  # pyright: ignore[reportPrivateUsage]
         for key, _ in leaves(OmegaConf.to_container(config)):
-            origin[key] = f"{default.config_path}.yaml"
+            origin[key] = f"{str(default.config_path).removesuffix('.yaml')}.yaml"
     for override in defaults.config_overrides:
         for key, _ in leaves(override.value(), override.key_or_group):
             origin[key] = COMMAND_LINE

@@ -1,0 +1,109 @@
+"""How YAML files become one config: as Hydra does it, with two rules more, which hold however a config is composed.
+
+1. What an experiment sets for one option alone stands in its `overrides`, and holds where that option is chosen:
+
+       overrides:                              # experiment/quickstart.yaml
+         algorithm: {stare: {credit: {stare: {boost: 5.0}}}}
+         algorithm/control: {gate: {target: 0.15}}
+
+2. A part brings its own numbers: what a recipe sets for a step of the algorithm holds for the option that the recipe
+   itself has there, and is left behind where another takes its place. Settings of a callback, metric, curator, credit
+   rule or penalty that is not chosen are left behind too.
+
+The command line has the last word over both.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import hydra._internal.hydra
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import IConfigRepository
+from hydra._internal.defaults_list import create_defaults_list
+from hydra.core.default_element import ResultDefault
+from hydra.errors import ConfigCompositionException
+from hydra.plugins.config_source import ConfigResult
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+PACKAGE = "algorithm"  # of recipes, each a file that holds the steps' options and its numbers for them
+LISTS = ("callbacks", "evaluation", "rollout.curation", "algorithm.credit", "algorithm.penalty")  # parts by name
+KEY = "overrides"
+
+
+class ConfigLoader(ConfigLoaderImpl):
+    """Raises ConfigCompositionException for `overrides` of a group or option that does not exist."""
+
+    chosen: dict[str, str]  # group → option, of the config that is composed
+
+    def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+        self.choose(defaults)
+        cfg = super()._compose_config_from_defaults_list(defaults, repo)
+        for key in LISTS:
+            drop_unchosen(OmegaConf.select(cfg, key))
+        return cfg
+
+    def choose(self, defaults: Sequence[ResultDefault]) -> None:
+        """Before single files are loaded: what they set depends on what is chosen."""
+        self.chosen = options_of(defaults)
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        loaded = super()._load_single_config(default, repo)
+        path, config = str(default.config_path), loaded.config
+        if default.package == PACKAGE and isinstance(config, DictConfig):
+            with open_dict(config):
+                self.drop_swapped(config[PACKAGE], self.own_options(path, repo))
+        if default.package in ("", None) and isinstance(config, DictConfig) and KEY in config:
+            with open_dict(config):
+                self.apply(config, config.pop(KEY), path, repo)
+        return loaded
+
+    def drop_swapped(self, recipe: DictConfig, own: Mapping[str, str]) -> None:
+        """Numbers of a recipe for options that others have taken the place of."""
+        for group, option in own.items():
+            if self.chosen.get(group, option) != option:
+                recipe.pop(group.partition("/")[2], None)
+
+    def own_options(self, path: str, repo: IConfigRepository) -> dict[str, str]:
+        """Of each step for which one option is chosen, the one that this recipe has by itself."""
+        alone = create_defaults_list(repo, path, overrides_list=[], prepend_hydra=False, skip_missing=False)
+        return {
+            group: option for group, option in options_of(alone.defaults).items() if group.startswith(f"{PACKAGE}/")
+        }
+
+    def apply(self, config: DictConfig, overrides: Any, path: str, repo: IConfigRepository) -> None:
+        for group, options in overrides.items():
+            known = repo.get_group_options(group)
+            for option, settings in options.items():
+                if option not in known:
+                    closest = difflib.get_close_matches(option, known, n=1)
+                    hint = f"; did you mean {closest[0]}?" if closest else ""
+                    raise ConfigCompositionException(
+                        f"{path}.yaml sets {KEY}.{group}.{option}, and {group}={option} does not exist{hint}"
+                    )
+                if self.chosen.get(group) == option:
+                    if group == PACKAGE:
+                        self.drop_swapped(settings, self.own_options(f"{PACKAGE}/{option}", repo))
+                    OmegaConf.update(config, group.replace("/", "."), settings, merge=True, force_add=True)
+
+
+def options_of(defaults: Sequence[ResultDefault]) -> dict[str, str]:
+    """Group → option; nothing for groups from which several are chosen. An option comes after those it is based on."""
+    places = [(str(default.config_path).removesuffix(".yaml").rpartition("/"), default.package) for default in defaults]
+    return {
+        group: option
+        for (group, _, option), package in places
+        if package == group.replace("/", ".") and package not in LISTS
+    }
+
+
+def drop_unchosen(parts: Any) -> None:
+    """Settings without the part that they are of."""
+    if isinstance(parts, DictConfig):
+        with open_dict(parts):
+            for name, part in list(parts.items_ex(resolve=False)):
+                if isinstance(part, DictConfig) and "_target_" not in part:
+                    del parts[name]
+
+
+hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # pyright: ignore[reportAttributeAccessIssue]  # also for hydra.main and hydra.compose

@@ -1,0 +1,146 @@
+"""A part that is swapped brings its own numbers, and what an experiment sets for one option stays with that option."""
+
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from isentropic.config.build import BadInput
+from isentropic.config.compose import CONFIGS, check_jobs, compose, loader_of
+from isentropic.config.provenance import sources
+
+STEPS = ("control", "advantage", "ratio", "clipping", "aggregation")  # of which one option is chosen
+LISTS = ("credit", "penalty")
+LOADER = loader_of(CONFIGS)
+
+
+def options(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+
+
+RECIPES, EXPERIMENTS = options("algorithm"), options("experiment")
+PARTS = [(step, option) for step in (*STEPS, *LISTS) for option in options(f"algorithm/{step}")]
+# each part with a recipe of its own, and each recipe with a part of its own
+SOME = [*zip(cycle(RECIPES), PARTS, strict=False), *zip(RECIPES, cycle(PARTS), strict=False)]
+
+
+def algorithm(*overrides: str) -> dict:
+    cfg = compose(LOADER, "inspect", ["rollouts=none", *overrides])
+    return OmegaConf.to_container(cfg.algorithm)
+
+
+def own(recipe: str) -> dict:
+    return algorithm(f"algorithm={recipe}")
+
+
+def check(recipe: str, step: str, option: str) -> None:
+    file = OmegaConf.to_container(OmegaConf.load(CONFIGS / "algorithm" / step / f"{option}.yaml"))
+    before = own(recipe)
+    if step in LISTS:
+        swapped = algorithm(f"algorithm={recipe}", f"algorithm/{step}=[{option}]")[step]
+        assert swapped == {option: before[step].get(option, file[option])}
+    else:
+        swapped = algorithm(f"algorithm={recipe}", f"algorithm/{step}={option}")[step]
+        assert swapped == (before[step] if before[step]["_target_"] == file["_target_"] else file)
+
+
+@pytest.mark.parametrize("recipe, part", SOME, ids=lambda one: one if isinstance(one, str) else "=".join(one))
+def test_a_swapped_part_brings_its_own_numbers(recipe, part):
+    check(recipe, *part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_part_brings_its_own_numbers_into_every_recipe(recipe):
+    for step, option in PARTS:
+        check(recipe, step, option)
+
+
+def test_the_command_line_sets_numbers_of_a_swapped_part():
+    found = algorithm("algorithm=gspo", "algorithm/clipping=aspo", "algorithm.clipping.high=0.5")
+    assert (found["clipping"]["low"], found["clipping"]["high"]) == (0.2, 0.5)
+
+
+def chosen(*overrides: str) -> dict:
+    return OmegaConf.to_container(compose(LOADER, "train", [*overrides]))
+
+
+@pytest.mark.parametrize("experiment", ["quickstart", pytest.param("all", marks=pytest.mark.slow)])
+def test_every_credit_rule_goes_with_every_experiment(experiment):
+    for name in EXPERIMENTS if experiment == "all" else [experiment]:
+        for rule in options("algorithm/credit"):
+            assert list(chosen(f"experiment={name}", f"algorithm/credit=[{rule}]")["algorithm"]["credit"]) == [rule]
+
+
+@pytest.mark.parametrize("group", ["callbacks", "trainer", "rollout", "sampler", "debug", "hydra/launcher"])
+def test_every_option_goes_with_the_quickstart(group):
+    for option in options(group):
+        if option != "scripted":  # which needs its answers
+            check_jobs(LOADER, "train", ["experiment=quickstart", f"{group}={option}"], sweep=False)
+
+
+@pytest.mark.parametrize("group", ["logger", "evaluation", "rollout/curation"])
+def test_every_list_of_one_goes_with_the_quickstart(group):
+    for option in options(group):
+        check_jobs(LOADER, "train", ["experiment=quickstart", f"{group}=[{option}]"], sweep=False)
+
+
+def test_none_of_several_can_be_chosen():
+    assert chosen("experiment=quickstart", "callbacks=none")["callbacks"] == {}
+    assert not chosen("experiment=quickstart", "evaluation=[]").get("evaluation")
+
+
+def test_a_file_s_ending_changes_nothing():
+    plain = chosen("experiment=quickstart", "algorithm=stare", "sampler=vllm")
+    ending = chosen("experiment=quickstart.yaml", "algorithm=stare.yaml", "sampler=vllm.yaml")
+    assert plain["algorithm"]["credit"]["stare"]["boost"] == 5.0 and plain["algorithm"]["control"]["target"] == 0.15
+    assert {key: plain[key] for key in plain if key != "hydra"} == {
+        key: ending[key] for key in ending if key != "hydra"
+    }
+
+
+def test_values_of_overrides_come_from_the_experiment_s_file():
+    origin = sources(LOADER, "train", ["experiment=countdown_grid", "algorithm=stare"])
+    assert origin["algorithm.credit.stare.boost"] == "experiment/countdown_grid.yaml"
+    assert origin["algorithm.control.target"] == "experiment/quickstart.yaml"
+
+
+@pytest.fixture
+def mine(tmp_path: Path):
+    """An experiment of one's own, in a folder of one's own."""
+
+    def composed(overrides: dict, *line: str) -> dict:
+        (tmp_path / "experiment").mkdir(exist_ok=True)
+        text = yaml.safe_dump({"defaults": ["quickstart", "_self_"], "overrides": overrides})
+        (tmp_path / "experiment/mine.yaml").write_text(f"# @package _global_\n{text}")
+        cfg = compose(loader_of(CONFIGS, str(tmp_path)), "train", ["experiment=mine", *line])
+        return OmegaConf.to_container(cfg)
+
+    return composed
+
+
+def test_an_experiment_of_one_s_own_can_have_overrides(mine):
+    settings = {"sampler": {"transformers": {"dtype": "bfloat16"}}, "algorithm": {"grpo": {"clipping": {"high": 0.3}}}}
+    assert mine(settings, "algorithm=grpo", "sampler=transformers")["sampler"]["dtype"] == "bfloat16"
+    assert mine(settings, "algorithm=grpo")["algorithm"]["clipping"]["high"] == 0.3
+    assert mine(settings, "algorithm=grpo", "algorithm/clipping=aspo")["algorithm"]["clipping"]["high"] == 0.2
+    assert "overrides" not in mine(settings)
+
+
+@pytest.mark.parametrize(
+    "overrides, said",
+    [
+        ({"algorithm": {"star": {}}}, "overrides.algorithm.star, and algorithm=star does not exist; did you mean"),
+        ({"algoritm": {"stare": {}}}, "overrides.algoritm.stare, and algoritm=stare does not exist"),
+    ],
+)
+def test_overrides_for_what_does_not_exist_are_refused(mine, overrides, said):
+    with pytest.raises(BadInput, match=said):
+        mine(overrides)
+
+
+def test_a_setting_of_a_part_that_is_not_chosen_says_how_to_choose_it():
+    with pytest.raises(BadInput, match=r"cannot be set, as stare is not chosen; add it to algorithm/credit"):
+        chosen("experiment=quickstart", "algorithm/credit=[stapo]", "algorithm.credit.stare.boost=3")
