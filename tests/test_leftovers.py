@@ -17,6 +17,7 @@ NOW = {
     r"(?:policy\.)?optimization\.read_tokens": "max_tokens_no_grad",
     r"(?:policy\.)?optimization\.sharded_weights": "reshard_after_forward",
     r"sampler\.patience": "sampler.timeout",
+    r"sampler\.short_way": "sampler.fast_decode",
     r"isentropic\.types": "isentropic.batch",
     r"isentropic\.(?:tensors|layout)": "isentropic.distributed or isentropic.reductions",
     r"-m isentropic\.(?:report|plan|inspect|preflight|tune|export|benchmark|methods)": "-m isentropic ...",

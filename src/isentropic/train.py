@@ -91,7 +91,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
-        check_sampler(algorithm, sampler.tells, data.one_step_off_policy, sampler.apart)
+        check_sampler(algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
         for score in scores.values():
             if score.k > data.evaluation.count:
                 raise ValueError(

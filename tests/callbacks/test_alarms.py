@@ -6,7 +6,7 @@ from isentropic.algorithm.clipping.dynamic import Dynamic
 from isentropic.algorithm.clipping.sapo import Sapo
 from isentropic.algorithm.ratio.geometric import GeometricRatio
 from isentropic.callbacks.alarms import Idle, activity, inert
-from isentropic.callbacks.weight_sync import SamplerCallback
+from isentropic.callbacks.weight_sync import WeightSync
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def said(run, tiny, capsys):
 def test_clipping_with_one_update_per_rollout_is_told_at_the_start(parts, tmp_path, capsys):
     for mini_batch, warned in ((16, True), (8, False)):
         module, data = parts.learner(mini_batch=mini_batch), parts.rollouts(parts.scripted(parts.some_right))
-        trainer = parts.trainer(tmp_path, [SamplerCallback(1e-3, 8), Idle(patience=4)])
+        trainer = parts.trainer(tmp_path, [WeightSync(1e-3, 8), Idle(patience=4)])
         trainer.fit(module, data)
         assert capsys.readouterr().err.count("warning: Clipping cannot act: with one optimizer step") == warned
         assert mini_batch == 8 or float(trainer.callback_metrics["clipping/clipped_high"]) == 0
@@ -43,7 +43,7 @@ def test_what_one_update_makes_inert_is_named(parts):
 def test_clipping_without_sides_is_not_judged(parts, tmp_path, capsys):
     module, data = parts.learner(mini_batch=8), parts.rollouts(parts.scripted(parts.some_right))
     module.algorithm = replace(module.algorithm, clipping=Sapo(1.0, 1.05))
-    trainer = parts.trainer(tmp_path, [SamplerCallback(1e-3, 8), Idle(patience=1)])
+    trainer = parts.trainer(tmp_path, [WeightSync(1e-3, 8), Idle(patience=1)])
     trainer.fit(module, data)
     assert "Clipping" not in capsys.readouterr().err
     assert [name for name in trainer.callback_metrics if name.startswith("clipping/")] == []

@@ -10,7 +10,7 @@ import torch
 
 from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.evaluate import Evaluate
-from isentropic.callbacks.weight_sync import SamplerCallback
+from isentropic.callbacks.weight_sync import WeightSync
 
 
 def judged(module):
@@ -28,7 +28,7 @@ def judged(module):
 def train(parts, folder, steps, ckpt_path=None, extra=(), **settings):
     sampler, module = parts.scripted(parts.some_right), parts.learner()
     seen = judged(module)
-    callbacks = [SamplerCallback(1e-3, 8), Evaluate(), *extra]
+    callbacks = [WeightSync(1e-3, 8), Evaluate(), *extra]
     trainer = parts.trainer(folder, callbacks, limit_val_batches=1.0, **settings)
     trainer.fit(module, parts.rollouts(sampler, steps=steps), ckpt_path=ckpt_path, weights_only=True)
     return seen
@@ -74,7 +74,7 @@ def test_a_run_that_was_stopped_before_an_evaluation_that_was_due_makes_up_for_i
 def test_without_validation_nothing_is_judged(parts, tmp_path):
     module = parts.learner()
     seen = judged(module)
-    callbacks = [SamplerCallback(1e-3, 8), Evaluate()]
+    callbacks = [WeightSync(1e-3, 8), Evaluate()]
     parts.trainer(tmp_path, callbacks).fit(module, parts.rollouts(parts.scripted(parts.some_right), steps=1))
     assert module.rollouts == 1 and seen == []
 

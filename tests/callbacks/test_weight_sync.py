@@ -4,14 +4,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isentropic.callbacks.weight_sync import SamplerCallback, canary
+from isentropic.callbacks.weight_sync import WeightSync, canary
 from isentropic.sampler.hf import TransformersSampler
 
 
 class Deaf(TransformersSampler):
     """Reads the weights and keeps its own."""
 
-    def load(self, weights):
+    def update_weights(self, weights):
         for _ in weights:
             pass
 
@@ -19,11 +19,11 @@ class Deaf(TransformersSampler):
 class StaleHead(TransformersSampler):
     """The head is a copy of its embedding that no load reaches."""
 
-    def load(self, weights):
+    def update_weights(self, weights):
         if self.model.lm_head.weight is self.model.model.embed_tokens.weight:
             self.model.lm_head.weight = torch.nn.Parameter(self.model.lm_head.weight.clone(), requires_grad=False)
         head = self.model.lm_head.weight.clone()
-        super().load((name, head if name == "lm_head.weight" else value) for name, value in weights)
+        super().update_weights((name, head if name == "lm_head.weight" else value) for name, value in weights)
 
 
 class StaleCache(TransformersSampler):
@@ -31,15 +31,15 @@ class StaleCache(TransformersSampler):
 
     current = None
 
-    def load(self, weights):
+    def update_weights(self, weights):
         before, self.current = self.current, {name: value.clone() for name, value in weights}
         self.previous = before or self.current
-        super().load(self.current.items())
+        super().update_weights(self.current.items())
 
     def sample(self, prompts, count, seeds, decoding):
-        super().load(self.previous.items())
+        super().update_weights(self.previous.items())
         answers = super().sample(prompts, count, seeds, decoding)
-        super().load(self.current.items())
+        super().update_weights(self.current.items())
         return answers
 
 
@@ -55,7 +55,7 @@ def run(parts, tmp_path):
         module = go.module = parts.learner(size=32, temperature=temperature)
         task = parts.sums(largest=3)
         data = parts.rollouts(sampler, task=task, batch_size=32, temperature=temperature, steps=steps)
-        parts.trainer(tmp_path, [SamplerCallback(tolerance, tokens)]).fit(module, data)
+        parts.trainer(tmp_path, [WeightSync(tolerance, tokens)]).fit(module, data)
         return module
 
     return go
@@ -95,7 +95,7 @@ def test_a_faithful_engine_passes_and_its_gap_is_logged_every_step(run, tmp_path
 
 def test_a_sampler_without_log_probs_is_not_suspected(parts, tmp_path):
     sampler, module = parts.scripted(parts.some_right), parts.learner()
-    trainer = parts.trainer(tmp_path, [SamplerCallback(1e-3, 8)])
+    trainer = parts.trainer(tmp_path, [WeightSync(1e-3, 8)])
     trainer.fit(module, parts.rollouts(sampler))
     assert module.rollouts == 3
     assert not any(name.startswith("sampler/") for name in trainer.callback_metrics)
@@ -103,20 +103,20 @@ def test_a_sampler_without_log_probs_is_not_suspected(parts, tmp_path):
 
 def test_a_policy_that_is_not_a_number_is_no_agreement(parts):
     with pytest.raises(RuntimeError, match="disagree by nan"):
-        SamplerCallback(1e-3, 8).check(float("nan"), "anything")
+        WeightSync(1e-3, 8).check(float("nan"), "anything")
 
 
 def test_a_policy_judged_alone_is_sent_to_the_sampler_first(parts, tmp_path):
     sampler = parts.scripted(parts.some_right)
-    parts.trainer(tmp_path, [SamplerCallback(1e-3, 8)], limit_val_batches=1.0).validate(
+    parts.trainer(tmp_path, [WeightSync(1e-3, 8)], limit_val_batches=1.0).validate(
         parts.learner(), parts.rollouts(sampler), verbose=False
     )
-    assert sampler.events == ["start", "wake", "load", "sample", "sample"]
+    assert sampler.events == ["start", "wake", "update_weights", "sample", "sample"]
 
 
 def test_the_canary_is_a_prompt_repeated_within_the_context(parts):
     data = parts.rollouts(parts.scripted(parts.some_right))
-    prompt = data.ask.encode(data.problems_of("train")[0].prompt)
+    prompt = data.generator.encode(data.problems_of("train")[0].prompt)
     assert canary(data, 6) == [*prompt, *prompt][:6]
     assert len(canary(data, 1000)) == len(prompt) + 5  # room for a prompt and six tokens, less one
 
@@ -124,4 +124,4 @@ def test_the_canary_is_a_prompt_repeated_within_the_context(parts):
 def test_settings_that_could_not_tell_are_refused():
     for tolerance, tokens in ((0.0, 8), (1e-3, 1)):
         with pytest.raises(ValueError, match=r"must be above 0 and canary_tokens=\d at least 2"):
-            SamplerCallback(tolerance, tokens)
+            WeightSync(tolerance, tokens)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from isentropic.callbacks.checkpoint import Checkpoint
-from isentropic.callbacks.weight_sync import SamplerCallback
+from isentropic.callbacks.weight_sync import WeightSync
 from isentropic.rollout.datamodule import EvaluationSettings
 from isentropic.sampler.hf import TransformersSampler
 from isentropic.task import Task
@@ -10,13 +10,13 @@ from isentropic.task import Task
 
 def watched(parts, module, sampler):
     """The sampler's own events, with the optimizer's steps between them."""
-    step = module.step
+    step = module.step_optimizer
 
     def noted():
         sampler.events.append("update")
         return step()
 
-    module.step = noted
+    module.step_optimizer = noted
     return sampler.events
 
 
@@ -24,8 +24,9 @@ def test_sampling_and_updates_strictly_alternate(parts, tmp_path):
     sampler = parts.scripted(parts.some_right)
     module, data = parts.learner(mini_batch=8), parts.rollouts(sampler)
     events = watched(parts, module, sampler)
-    parts.trainer(tmp_path, [SamplerCallback(1e-3, 8)]).fit(module, data)
-    first, later = ["start", "wake", "load"], ["sample", "sleep", "update", "update", "wake", "load"]
+    parts.trainer(tmp_path, [WeightSync(1e-3, 8)]).fit(module, data)
+    first = ["start", "wake", "update_weights"]
+    later = ["sample", "sleep", "update", "update", "wake", "update_weights"]
     assert events == first + later * 3
 
 
@@ -33,7 +34,7 @@ def test_each_rollout_is_written_by_the_policy_that_reads_it(parts, tmp_path):
     sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
     gaps = []
 
-    class Gaps(SamplerCallback):
+    class Gaps(WeightSync):
         def compare(self, module, of_now):
             super().compare(module, of_now)
             gaps.append(float(module.trainer.callback_metrics["sampler/logp_gap"]))
@@ -49,7 +50,7 @@ def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
         sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
         module = parts.learner(size=32)
         data = parts.rollouts(sampler, task=parts.sums(largest=3), batch_size=32, steps=steps)
-        trainer = parts.trainer(tmp_path / folder, [SamplerCallback(1e-3, 8), Checkpoint(every=1, sharded=False)])
+        trainer = parts.trainer(tmp_path / folder, [WeightSync(1e-3, 8), Checkpoint(every=1, sharded=False)])
         trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
         return module, data
 
@@ -57,7 +58,7 @@ def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
     run("parts", 1)
     resumed, again = run("parts", 3, ckpt_path=tmp_path / "parts" / "checkpoints" / "last.ckpt")
     assert again.stream.state_dict() == stream.stream.state_dict() == {"step": 3, "position": 24}
-    assert torch.equal(resumed.seen[0].tokens, whole.seen[0].tokens)
+    assert torch.equal(resumed.last_rollout.batch.tokens, whole.last_rollout.batch.tokens)
     for (name, value), (_, other) in zip(resumed.weights(), whole.weights(), strict=True):
         assert torch.equal(value, other), name
 
@@ -71,8 +72,8 @@ def test_few_problems_are_asked_again_and_again(parts):
 
 
 def asked(parts, rollout):
-    for group in rollout.group_size.unique():
-        row = (rollout.group_size == group).nonzero()[0, 0]
+    for group in rollout.group.unique():
+        row = (rollout.group == group).nonzero()[0, 0]
         length = int(rollout.mask[row].int().argmax())
         yield "".join(parts.symbols[i] for i in rollout.tokens[row, :length])
 
@@ -81,7 +82,7 @@ def test_sizes_that_do_not_fit_are_refused(parts):
     sampler = parts.scripted(parts.some_right)
     for settings, message in [
         (
-            {"size": 15},
+            {"batch_size": 15},
             "rollout.batch_size=15 is not a multiple of rollout.group_size=4; the nearest that fit are 12 and 16",
         ),
         (

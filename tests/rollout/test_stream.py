@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from isentropic.rollout.curation.informative import Informative
 from isentropic.rollout.curation.overlong import Overlong
-from isentropic.rollout.generate import Asker
+from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.stream import EvaluationStream, RolloutStream, place
 from isentropic.sampler.hf import TransformersSampler
 
@@ -23,9 +23,10 @@ def engine(model):
 
 def stream_of(parts, sampler, problems=None, curate=None, task=None, **settings):
     task = task or parts.sums()
-    ask = Asker(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
+    generator = RolloutGenerator(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
     sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0, "ahead": False}
-    return RolloutStream(ask, problems or task.problems("train"), curate or {}, parts.decoding(), **(sizes | settings))
+    problems = problems or task.problems("train")
+    return RolloutStream(generator, problems, curate or {}, parts.decoding(), **(sizes | settings))
 
 
 def same(a, b):
@@ -52,8 +53,8 @@ def test_a_group_is_one_prompt_and_an_id_is_never_used_again(parts):
     same_problems = parts.sums(largest=3).problems("train")[:2]
     seen = Counter()
     for rollout in stream_of(parts, parts.scripted(parts.some_right), problems=same_problems):
-        for group in rollout.group_size.unique():
-            rows = rollout.tokens[rollout.group_size == group, :4]
+        for group in rollout.group.unique():
+            rows = rollout.tokens[rollout.group == group, :4]
             assert len(rows) == 4 and (rows == rows[0]).all()
             seen[int(group)] += 1
     assert seen == Counter(range(12))
@@ -86,9 +87,9 @@ def test_dynamic_sampling_asks_until_the_batch_is_full(parts):
     stream = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
     tries = []
     for rollout in stream:
-        groups = rollout.group_size.tolist()
+        groups = rollout.group.tolist()
         assert len(rollout.tokens) == 16 and Counter(groups) == dict.fromkeys(groups, 4)
-        share = [rollout.correct[rollout.group_size == g].float().mean() for g in rollout.group_size.unique()]
+        share = [rollout.correct[rollout.group == g].float().mean() for g in rollout.group.unique()]
         assert share == [0.5] * 4
         assert stream.report["rollout/filled"] == 1
         tries.append(stream.report["rollout/tries"])
@@ -99,7 +100,7 @@ def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
     stream = stream_of(parts, parts.scripted(seldom), curate=informative(), prompts=8, max_tries=2)
     sizes = []
     for rollout in stream:
-        sizes.append(len(rollout.group_size.unique()))
+        sizes.append(len(rollout.group.unique()))
         assert stream.report["rollout/tries"] == 2
         assert stream.report["rollout/filled"] == sizes[-1] / 8
     assert stream.position == 3 * 2 * 8
@@ -109,7 +110,7 @@ def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
 def test_where_nothing_teaches_one_group_keeps_the_ranks_in_step(parts):
     stream = stream_of(parts, parts.scripted(lambda value: [["+", "<eos>"]]), curate=informative())
     rollout = next(iter(stream))
-    assert rollout.group_size.tolist() == [0] * 4
+    assert rollout.group.tolist() == [0] * 4
     assert stream.report["rollout/filled"] == 0 and stream.report["rollout/tries"] == 3
 
 
@@ -149,8 +150,8 @@ def test_every_problem_of_a_set_comes_once_an_epoch_in_another_order():
 
 def test_problems_to_be_judged_on_are_the_same_every_time(parts):
     task = parts.sums()
-    ask = Asker(task, engine(parts.model), AutoTokenizer.from_pretrained(parts.model), False, 0)
-    stream = EvaluationStream(ask, task.problems("test"), parts.decoding(), count=2, size=5, batch=2)
+    generator = RolloutGenerator(task, engine(parts.model), AutoTokenizer.from_pretrained(parts.model), False, 0)
+    stream = EvaluationStream(generator, task.problems("test"), parts.decoding(), count=2, size=5, batch=2)
     first, second = list(stream), list(stream)
     assert len(stream) == 3 and [b.group.tolist() for b in first] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
     assert all(same(a, b) for a, b in zip(first, second, strict=True))
@@ -166,7 +167,8 @@ def what_happens(parts):
     found = {"rollouts": [(b.group.tolist(), prompts(b), texts(b)) for b in stream_of(parts, sampler)]}
     dynamic = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
     found["dynamic"] = [(b.group.tolist(), dynamic.position, dynamic.report) for b in dynamic]
-    judged = EvaluationStream(dynamic.ask, parts.sums().problems("test"), parts.decoding(), count=2, size=5, batch=2)
+    problems = parts.sums().problems("test")
+    judged = EvaluationStream(dynamic.generator, problems, parts.decoding(), count=2, size=5, batch=2)
     found["judged"] = [group for b in judged for group in b.group.tolist()]
     return found
 
@@ -212,7 +214,7 @@ def test_a_rollout_that_is_drawn_ahead_is_the_one_that_would_have_been_drawn_the
         assert torch.equal(ours.tokens, theirs.tokens)
         assert torch.equal(ours.group, theirs.group)
         assert ahead.report == plain.report
-        ahead.settle()
+        ahead.wait_for_pending()
         assert ahead.coming is None or ahead.coming.done()
         assert ahead.state_dict() == plain.state_dict()  # what is drawn ahead is drawn again after a resume
         states.append(ahead.state_dict())
@@ -225,7 +227,7 @@ def test_what_fails_while_a_rollout_is_drawn_ahead_is_raised_where_it_is_wanted(
     stream = stream_of(parts, sampler, ahead=True)
     rollouts = iter(stream)
     next(rollouts)
-    stream.settle()
+    stream.wait_for_pending()
     sampler.answers = {}
     next(rollouts)  # was drawn before
     with pytest.raises(KeyError):

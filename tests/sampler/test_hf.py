@@ -151,21 +151,21 @@ def test_new_weights_are_used_and_the_caller_s_stay_its_own(tiny_model, policy):
     sampler = TransformersSampler(tiny_model, dtype="bfloat16", device="cpu", max_model_len=64, max_num_seqs=256)
     sampler.start()
     before = sampler.score(PROMPTS[5])
-    sampler.load((name, 2 * tensor) for name, tensor in policy.state_dict().items())
+    sampler.update_weights((name, 2 * tensor) for name, tensor in policy.state_dict().items())
     assert sampler.score(PROMPTS[5]) != before
     assert sampler.model.dtype == torch.bfloat16
-    sampler.load((name, tensor) for name, tensor in policy.named_parameters())  # without the tied alias
+    sampler.update_weights((name, tensor) for name, tensor in policy.named_parameters())  # without the tied alias
     assert sampler.score(PROMPTS[5]) == before
 
 
 def test_weights_that_are_not_the_model_s_are_refused(sampler, policy):
     weights = policy.state_dict()
     with pytest.raises(ValueError, match="weight head is not one of the model"):
-        sampler.load([("head", torch.zeros(1))])
+        sampler.update_weights([("head", torch.zeros(1))])
     with pytest.raises(ValueError, match=r"1 weights did not come, model.norm.weight"):
-        sampler.load((name, tensor) for name, tensor in weights.items() if name != "model.norm.weight")
+        sampler.update_weights((name, tensor) for name, tensor in weights.items() if name != "model.norm.weight")
     with pytest.raises(ValueError, match=r"model.norm.weight has shape \[2\]; it must be \[64\]"):
-        sampler.load([("model.norm.weight", torch.zeros(2))])
+        sampler.update_weights([("model.norm.weight", torch.zeros(2))])
 
 
 def test_settings_it_does_not_know_are_refused(tiny_model):

@@ -29,14 +29,14 @@ def test_it_has_no_model_to_score_with(scripted):
 def test_events_stand_in_the_order_of_the_calls(scripted):
     scripted.start()
     scripted.wake()
-    scripted.load([])
+    scripted.update_weights([])
     scripted.sample([[5]], 1, [0], DECODING)
     scripted.sleep()
     scripted.stop()
-    assert scripted.events == ["start", "wake", "load", "sample", "sleep", "stop"]
+    assert scripted.events == ["start", "wake", "update_weights", "sample", "sleep", "stop"]
 
 
 def test_load_reads_to_the_end(scripted):
     weights = iter([("a", torch.zeros(1)), ("b", torch.zeros(1))])
-    scripted.load(weights)
+    scripted.update_weights(weights)
     assert next(weights, None) is None

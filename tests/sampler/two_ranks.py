@@ -28,20 +28,20 @@ sampler = VllmSampler(
     sleep_level=0,
     tensor_parallel_size=together,
     logprobs="all",
-    short_way=True,
+    fast_decode=True,
 )
 imported = available() and "vllm" in sys.modules
 sampler.start()
 threads = torch.get_num_threads()
 left = [str(file) for file in Path("/dev/shm").glob(f"*-cpushm_{rank}")]  # what a killed process would leave
-sampler.load(AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).state_dict().items())
+sampler.update_weights(AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).state_dict().items())
 decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
 prompts = [[2, 3 + rank + i] for i in range(2 + rank)]  # not equally many on both
 groups = sampler.sample(prompts, 2, [100 * prompt[1] for prompt in prompts], decoding)
 if rank:  # and once more where the other only joins
     again = sampler.sample(prompts, 2, [100 * prompt[1] for prompt in prompts], decoding)
     assert again == groups
-sampler.join(decoding)
+sampler.participate_idle(decoding)
 scores = sampler.score([2, 3, 4, 5])
 dist.barrier()
 sampler.stop()

@@ -15,7 +15,7 @@ from isentropic.rollout.datamodule import RolloutDataModule
 from isentropic.sampler import Sampler
 
 
-class SamplerCallback(Callback):
+class WeightSync(Callback):
     """Raises RuntimeError, on all ranks, when log-probs say that the sampler does not hold the policy's weights."""
 
     def __init__(self, tolerance: float, canary_tokens: int) -> None:
@@ -45,7 +45,7 @@ class SamplerCallback(Callback):
         self.compare(pl_module, of_now=not data.one_step_off_policy)
         if data.one_step_off_policy:
             start = perf_counter()
-            data.settle()
+            data.wait_for_pending()
             pl_module.log("throughput/wait_seconds", perf_counter() - start)
         start = perf_counter()
         gap = self.sync(trainer, pl_module, moved=bool(pl_module.changed))
@@ -62,7 +62,7 @@ class SamplerCallback(Callback):
         """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
         engine, policy = sampler(trainer), policy_of(module)
         engine.wake()
-        engine.load(policy.weights(engine.dtype))
+        engine.update_weights(policy.weights(engine.dtype))
         self.canary = self.canary or canary(trainer.datamodule, self.canary_tokens)  # pyright: ignore
         theirs, ours = engine.score(self.canary), policy.score(self.canary)
         if theirs is None:
@@ -115,5 +115,5 @@ def policy_of(module: Any) -> PolicyModule:
 
 def canary(data: RolloutDataModule, length: int) -> list[int]:
     """The first prompt, over and over, for as long as a prompt and its answer may be together, less one token."""
-    prompt = data.ask.encode(data.problems_of("train")[0].prompt)
+    prompt = data.generator.encode(data.problems_of("train")[0].prompt)
     return list(islice(cycle(prompt), min(length, len(prompt) + data.decoding.max_tokens - 1)))

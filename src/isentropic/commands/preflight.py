@@ -94,7 +94,7 @@ def start_sampler(cfg: DictConfig) -> None:
     with bad_input("sampler"):
         sampler.start()
         decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=2, stop=None)
-        if not sampler.apart:  # else it has answered when it was started
+        if not sampler.is_remote:  # else it has answered when it was started
             sampler.sample([[2, 3, 4]], 1, [0], decoding)
         sampler.stop()
 

@@ -28,7 +28,7 @@ class Engine:
     share: float | None  # of the card; None for an engine that takes what it needs
     sleep_level: int  # 0: never; 1: its weights wait in host memory; 2: they are dropped
     eager: bool  # without CUDA graphs
-    fast_decode: bool  # steps that only decode go the short way through its scheduler
+    fast_decode: bool  # steps that only decode go fast decoding through its scheduler
     returns_logprobs: bool  # log-probs of all completions
 
 
@@ -200,6 +200,6 @@ def engine(sampler: dict[str, Any]) -> Engine | None:
         is_remote="url" in sampler,
         sleep_level=sampler.get("sleep_level", 0),
         eager=sampler.get("enforce_eager", True),
-        fast_decode=sampler.get("short_way", "url" in sampler),
+        fast_decode=sampler.get("fast_decode", "url" in sampler),
         returns_logprobs=sampler.get("logprobs", "all") == "all",
     )

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from isentropic.distributed import world_size
 from isentropic.rollout.curation import Curator
-from isentropic.rollout.generate import Asker
+from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
@@ -57,7 +57,7 @@ class RolloutDataModule(LightningDataModule):
         group_size: int,  # completions of one prompt
         max_tries: int,
         problems: int | None,  # only the first so many of the train split, again and again; None is all
-        one_step_off_policy: bool,  # each rollout is drawn during the update before it, by a policy that is one update old
+        one_step_off_policy: bool,  # each rollout is sampled during the update before it, by the policy before that
         seed: int,
     ) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class RolloutDataModule(LightningDataModule):
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
-        self.ask = Asker(task, sampler, self.tokenizer, chat, seed)
+        self.generator = RolloutGenerator(task, sampler, self.tokenizer, chat, seed)
         self.stream: RolloutStream | None = None
 
     def setup(self, stage: str) -> None:
@@ -82,8 +82,8 @@ class RolloutDataModule(LightningDataModule):
         prompts = self.batch_size // self.group_size
         if prompts % ranks:
             raise ValueError(
-                f"rollout.batch_size={self.batch_size} and rollout.group_size={self.group_size} make {prompts} groups, which {ranks} ranks "
-                f"cannot share equally; take a size that is a multiple of {ranks * self.group_size}"
+                f"rollout.batch_size={self.batch_size} and rollout.group_size={self.group_size} make {prompts} groups, "
+                f"which {ranks} ranks cannot share equally; take a size that is a multiple of {ranks * self.group_size}"
             )
         judged = min(self.evaluation.problems, len(self.problems_of(self.evaluation.split)))
         if judged < ranks:  # a rank without any would leave the others waiting for its score
@@ -93,7 +93,7 @@ class RolloutDataModule(LightningDataModule):
         """The same stream however often Lightning asks for it, as it does when it resumes."""
         if self.stream is None:
             self.stream = RolloutStream(
-                self.ask, self.problems_of("train"), self.curation, self.decoding,
+                self.generator, self.problems_of("train"), self.curation, self.decoding,
                 self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
                 self.one_step_off_policy,
             )  # fmt: skip
@@ -101,12 +101,12 @@ class RolloutDataModule(LightningDataModule):
 
     def val_dataloader(self) -> EvaluationStream:
         j = self.evaluation
-        return EvaluationStream(self.ask, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
+        return EvaluationStream(self.generator, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
 
-    def settle(self) -> None:
+    def wait_for_pending(self) -> None:
         """To be called before the sampler takes other weights."""
         if self.stream:
-            self.stream.settle()
+            self.stream.wait_for_pending()
 
     def problems_of(self, split: Split) -> Sequence[Problem]:
         problems = self.task.problems(split)
@@ -125,7 +125,7 @@ class RolloutDataModule(LightningDataModule):
             problems = self.problems_of(split)
             read = problems[:READ] if len(problems) == maxsize else problems
             suspects = heapq.nlargest(READ, read, key=lambda problem: len(problem.prompt))
-            longest = max(len(self.ask.encode(problem.prompt)) for problem in suspects)
+            longest = max(len(self.generator.encode(problem.prompt)) for problem in suspects)
             if longest + decoding.max_tokens > context:
                 raise ValueError(
                     f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens} it does not fit "

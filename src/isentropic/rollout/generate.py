@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Asker:
+class RolloutGenerator:
     """Token ids go to the sampler and come back from it; text is made of them only to be judged.
 
     Raises ValueError where a chat template is asked for and the tokenizer has none.
@@ -41,7 +41,7 @@ class Asker:
             return list[int](ids)  # pyright: ignore[reportArgumentType]
         return self.tokenizer.encode(prompt)
 
-    def __call__(
+    def generate(
         self, problems: Sequence[Problem], groups: Sequence[int], count: int, decoding: Decoding, draw: str
     ) -> tuple[RolloutBatch, list[Status], list[str]]:
         """`count` completions of each problem, how each was judged, and its text.

@@ -14,7 +14,7 @@ from isentropic.distributed import average, largest, rank, world_size
 from isentropic.reductions import group_mean
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
-from isentropic.rollout.generate import Asker
+from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.reflection import reflects
 from isentropic.sampler import Decoding
 from isentropic.task import Problem, Status
@@ -39,7 +39,7 @@ class RolloutStream:
 
     def __init__(
         self,
-        ask: Asker,
+        generator: RolloutGenerator,
         problems: Sequence[Problem],
         curate: dict[str, Curator],
         decoding: Decoding,
@@ -50,7 +50,7 @@ class RolloutStream:
         seed: int,
         ahead: bool,
     ) -> None:
-        self.ask, self.problems, self.curate, self.decoding = ask, problems, curate, decoding
+        self.generator, self.problems, self.curate, self.decoding = generator, problems, curate, decoding
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
         self.step = 0  # rollouts made
         self.position = 0  # prompts asked, over all ranks; the next one's group id
@@ -69,7 +69,7 @@ class RolloutStream:
                 self.coming = self.aside.submit(self.draw)
             yield rollout
 
-    def settle(self) -> None:
+    def wait_for_pending(self) -> None:
         """Waits for what is being drawn, so that the sampler may take other weights."""
         if self.coming:
             wait([self.coming])
@@ -97,14 +97,14 @@ class RolloutStream:
             seen["reflection"] += sum(map(reflects, texts))
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
-        self.ask.sampler.join(self.decoding)
+        self.generator.sampler.participate_idle(self.decoding)
         return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, fallback)
 
     def round(self, start: int) -> tuple[RolloutBatch, list[Status], list[str]]:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
         ids = range(start + rank(), start + self.prompts, world_size())
         problems = [self.problems[place(i, len(self.problems), self.seed)] for i in ids]
-        return self.ask(problems, ids, self.group, self.decoding, draw="train")
+        return self.generator.generate(problems, ids, self.group, self.decoding, draw="train")
 
     def curated(self, batch: RolloutBatch) -> RolloutBatch:
         for curator in self.curate.values():
@@ -122,9 +122,15 @@ class EvaluationStream:
     """The same problems and seeds every time; each rank answers its share."""
 
     def __init__(
-        self, ask: Asker, problems: Sequence[Problem], decoding: Decoding, count: int, size: int, batch: int
+        self,
+        generator: RolloutGenerator,
+        problems: Sequence[Problem],
+        decoding: Decoding,
+        count: int,
+        size: int,
+        batch: int,
     ) -> None:
-        self.ask, self.problems, self.decoding, self.count = ask, problems, decoding, count
+        self.generator, self.problems, self.decoding, self.count = generator, problems, decoding, count
         mine = range(rank(), min(size, len(problems)), world_size())
         self.batches = [mine[i : i + batch] for i in range(0, len(mine), batch)]
 
@@ -133,9 +139,10 @@ class EvaluationStream:
 
     def __iter__(self) -> Iterator[RolloutBatch]:
         for ids in self.batches:
-            batch, *_ = self.ask([self.problems[i] for i in ids], ids, self.count, self.decoding, draw="test")
+            problems = [self.problems[i] for i in ids]
+            batch, *_ = self.generator.generate(problems, ids, self.count, self.decoding, draw="test")
             if ids is self.batches[-1]:
-                self.ask.sampler.join(self.decoding)
+                self.generator.sampler.participate_idle(self.decoding)
             yield batch
 
 

@@ -49,12 +49,12 @@ class Sampler(ABC):
     dtype: str  # float32 or bfloat16, in which it takes weights at the least cost
 
     @property
-    def tells(self) -> bool:
+    def returns_logprobs(self) -> bool:
         """Whether every completion comes with its log-probs."""
         return True
 
     @property
-    def apart(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether it can answer while the policy learns."""
         return False
 
@@ -74,7 +74,7 @@ class Sampler(ABC):
         Child i of a prompt is drawn with seed + i, so callers space seeds by `count`.
         """
 
-    def join(self, decoding: Decoding) -> None:
+    def participate_idle(self, decoding: Decoding) -> None:
         """To be called when a rank has no more to ask for now: where ranks answer together, the others may have."""
 
     @abstractmethod
@@ -82,7 +82,7 @@ class Sampler(ABC):
         """Log-probs at temperature 1 of tokens[1:], each given those before it; None where the sampler has no model."""
 
     @abstractmethod
-    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Takes Hugging Face names and whole tensors, tied aliases included, to the end, and forgets what it cached."""
 
     def sleep(self) -> None:

@@ -99,7 +99,7 @@ class TransformersSampler(Sampler):
         return logp.gather(1, ids[0, 1:, None])[:, 0].tolist()
 
     @torch.no_grad()
-    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Raises ValueError for an unknown name, another shape, or a missing name; a tied alias may be missing."""
         own: dict[str, Tensor] = self.model.state_dict()
         written: set[int] = set()

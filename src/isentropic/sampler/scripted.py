@@ -41,10 +41,10 @@ class ScriptedSampler(Sampler):
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         return None
 
-    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         for _ in weights:
             pass
-        self.events.append("load")
+        self.events.append("update_weights")
 
     def sleep(self) -> None:
         self.events.append("sleep")

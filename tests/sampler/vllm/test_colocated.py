@@ -34,7 +34,7 @@ def settings(path, **changes):
             "sleep_level": 1,
             "tensor_parallel_size": 1,
             "logprobs": "all",
-            "short_way": True,
+            "fast_decode": True,
             **changes,
         }
     )
@@ -54,7 +54,7 @@ def sampler(tied, policy):
     if tied.engine is None:
         tied.start()
     if not tied.loaded:
-        tied.load(policy.state_dict().items())
+        tied.update_weights(policy.state_dict().items())
     return tied
 
 
@@ -197,7 +197,7 @@ def test_log_probs_are_told_of_all_of_a_sample_or_of_none(sampler, policy, refer
     monkeypatch.setattr(sampler, "logprobs", logprobs)
     groups = sampler.sample(prompts, 4, seeds, DECODING)
     assert tokens_of(groups) == plain
-    assert sampler.tells == (logprobs == "all")
+    assert sampler.returns_logprobs == (logprobs == "all")
     known = [i for i, group in enumerate(groups) if all(c.logp is not None for c in group)]
     assert known == [i for i, group in enumerate(groups) if any(c.logp is not None for c in group)]
     assert len(known) == told
@@ -243,7 +243,7 @@ def test_seeded_prompts_of_more_tokens_than_a_pass_holds_are_sampled(sampler, po
 @needs_vllm
 def test_new_weights_reach_prompts_whose_start_is_cached(sampler, policy, reference):
     assert gap(sampler, policy, SHARED, reference) < 1e-4
-    sampler.load(moved(policy).state_dict().items())
+    sampler.update_weights(moved(policy).state_dict().items())
     assert gap(sampler, policy, SHARED, reference) < 1e-4
     sampler.loaded = False
 
@@ -251,10 +251,10 @@ def test_new_weights_reach_prompts_whose_start_is_cached(sampler, policy, refere
 @needs_vllm
 def test_a_tied_head_moves_with_its_embedding_or_the_load_is_refused(sampler, policy, reference):
     with pytest.raises(ValueError, match=r"1 weights did not come, lm_head.weight among them"):
-        sampler.load(moved(policy).named_parameters())
+        sampler.update_weights(moved(policy).named_parameters())
     with pytest.raises(RuntimeError, match="has no weights"):
         sampler.sample(PROMPTS, 1, SEEDS, DECODING)
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
     sampler.loaded = False
 
@@ -268,22 +268,22 @@ def test_a_load_that_fails_midway_leaves_no_engine_to_sample_with(sampler, polic
             yield item
 
     with pytest.raises(RuntimeError, match="weights failed at 9 of 25: the disk went away"):
-        sampler.load(failing())
+        sampler.update_weights(failing())
     with pytest.raises(RuntimeError, match="has no weights"):
         sampler.score(PROMPTS[4])
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
 
 
 @needs_vllm
 def test_a_weight_of_another_model_is_refused(sampler, policy):
     with pytest.raises(RuntimeError, match="weight head is not one of the model"):
-        sampler.load([("head", torch.zeros(1))])
+        sampler.update_weights([("head", torch.zeros(1))])
 
 
 @needs_vllm
 def test_other_dtypes_are_cast_and_the_caller_s_weights_stay_its_own(sampler, policy, reference):
-    sampler.load((name, tensor.double()) for name, tensor in policy.state_dict().items())
+    sampler.update_weights((name, tensor.double()) for name, tensor in policy.state_dict().items())
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
     before = sampler.score(PROMPTS[4])
     moved(policy)
@@ -298,7 +298,7 @@ def test_sleep_on_a_cpu_changes_nothing(sampler, policy, reference):
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
     sampler.sleep()
     sampler.wake()
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
 
 
@@ -312,7 +312,7 @@ def test_the_process_is_left_as_it_was(sampler, policy):
     sampler.start()
     sampler.sample(PROMPTS, 4, SEEDS, DECODING)
     sampler.score(PROMPTS[4])
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     assert torch.set_num_threads is set_threads
     assert torch.get_num_threads() == threads
     assert random_state() == state
@@ -326,7 +326,7 @@ def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_mode
     with pytest.raises(RuntimeError, match="has no weights"):
         untied.sample(PROMPTS, 1, SEEDS, DECODING)
     policy = moved(AutoModelForCausalLM.from_pretrained(tiny_model_untied, dtype=torch.float32).requires_grad_(False))
-    untied.load(policy.state_dict().items())
+    untied.update_weights(policy.state_dict().items())
     assert gap(untied, policy, PROMPTS, reference) < 0.5  # of bfloat16; of other weights it is several nats
     untied.stop()
 

@@ -35,7 +35,7 @@ def core(tiny_model):
         sleep_level=0,
         tensor_parallel_size=1,
         logprobs="all",
-        short_way=True,
+        fast_decode=True,
     )
     sampler.start()
     yield sampler.engine.llm_engine.engine_core.engine_core
@@ -92,7 +92,7 @@ def score(token):
 
 
 def play(core, scheduler, short, blocks, seats=16, lengths=(30, 130, 200, 60)):
-    """What each of 16 requests came to, and how often the short way was taken."""
+    """What each of 16 requests came to, and how often a step was planned the fast way."""
     from vllm import SamplingParams
     from vllm.v1.request import Request
 
@@ -166,9 +166,9 @@ def update(own, plan, ids, tokens, answers):
         answers[number] = written, logp, None if answer.finish_reason is None else str(answer.finish_reason)
 
 
-@pytest.mark.parametrize("kind", ["ShortScheduler", "ShortAsyncScheduler"])
+@pytest.mark.parametrize("kind", ["FastDecodeScheduler", "FastDecodeAsyncScheduler"])
 @pytest.mark.parametrize(("blocks", "seats"), [(64, 16), (24, 16), (9, 16), (64, 6)])
-def test_the_short_way_writes_what_the_engine_s_own_way_does(core, kind, blocks, seats):
+def test_fast_decoding_writes_what_the_engine_s_own_way_does(core, kind, blocks, seats):
     """Also where some wait for room or for a seat, and some are put back."""
     from isentropic.sampler.vllm import fast_scheduler
 
@@ -187,6 +187,6 @@ def test_an_unknown_release_takes_the_engine_s_own_way(core, monkeypatch):
     from isentropic.sampler.vllm import fast_scheduler
 
     monkeypatch.setattr(fast_scheduler, "READ", {})
-    answers, taken, _ = play(core, fast_scheduler.ShortScheduler, False, 64)
+    answers, taken, _ = play(core, fast_scheduler.FastDecodeScheduler, False, 64)
     assert taken == 0
     assert len(answers) == 16

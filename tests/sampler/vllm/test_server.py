@@ -101,13 +101,13 @@ def test_a_server_that_is_not_there_is_said_to_be_so(tiny_model, tmp_path):
 
 @needs_vllm
 def test_log_probs_follow_the_weights_that_were_sent(sampler, policy, reference):
-    assert sampler.tells_whole  # else its scheduler is not ours
-    sampler.load(policy.state_dict().items())
+    assert sampler.whole_completions  # else its scheduler is not ours
+    sampler.update_weights(policy.state_dict().items())
     groups = sampler.sample(SHARED, 4, SEEDS, DECODING)
     assert gap(groups, SHARED, policy, reference) < 1e-4
     for weight in policy.parameters():
         weight.add_(0.2 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     moved = sampler.sample(SHARED, 4, SEEDS, DECODING)
     assert moved != groups
     assert gap(moved, SHARED, policy, reference) < 1e-4  # neither an old head nor an old cache
@@ -116,7 +116,7 @@ def test_log_probs_follow_the_weights_that_were_sent(sampler, policy, reference)
 
 @needs_vllm
 def test_seeds_give_the_same_and_completions_end_as_they_should(sampler, policy):
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     together = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
     assert [c.tokens for c in sampler.sample(PROMPTS[3:4], 4, SEEDS[3:4], DECODING)[0]] == [
         c.tokens for c in together[3]
@@ -132,9 +132,9 @@ def test_seeds_give_the_same_and_completions_end_as_they_should(sampler, policy)
 
 @needs_vllm
 def test_a_server_with_a_scheduler_of_its_own_says_the_same(sampler, policy, tiny_model, monkeypatch, tmp_path):
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     whole = sampler.sample(PROMPTS, 2, SEEDS, DECODING)
-    monkeypatch.setattr(sampler, "tells_whole", False)
+    monkeypatch.setattr(sampler, "whole_completions", False)
     plain = sampler.sample(PROMPTS, 2, SEEDS, DECODING)
     for ours, theirs in zip(whole, plain, strict=True):
         for one, other in zip(ours, theirs, strict=True):
@@ -145,10 +145,10 @@ def test_a_server_with_a_scheduler_of_its_own_says_the_same(sampler, policy, tin
 @needs_vllm
 @pytest.mark.parametrize("whole", [True, False])
 def test_log_probs_of_a_sample_are_those_of_one_prompt_in_eight(sampler, policy, monkeypatch, whole):
-    sampler.load(policy.state_dict().items())
+    sampler.update_weights(policy.state_dict().items())
     monkeypatch.setattr(sampler, "logprobs", "sample")
-    monkeypatch.setattr(sampler, "tells_whole", whole)
-    assert not sampler.tells
+    monkeypatch.setattr(sampler, "whole_completions", whole)
+    assert not sampler.returns_logprobs
     groups = sampler.sample(PROMPTS, 2, SEEDS, DECODING)
     assert [all(c.logp is not None for c in group) for group in groups] == [place % 8 == 0 for place in range(9)]
 
@@ -156,11 +156,11 @@ def test_log_probs_of_a_sample_are_those_of_one_prompt_in_eight(sampler, policy,
 @needs_vllm
 def test_a_load_that_lacks_a_weight_leaves_no_sampler(sampler, policy):
     with pytest.raises(ValueError, match=r"1 weights did not come, lm_head.weight among them"):
-        sampler.load(policy.named_parameters())
+        sampler.update_weights(policy.named_parameters())
     with pytest.raises(RuntimeError, match="has no weights"):
         sampler.sample(PROMPTS, 1, SEEDS, DECODING)
     with pytest.raises(ValueError, match="weight head is not one of the model"):
-        sampler.load([("head", torch.zeros(1))])
+        sampler.update_weights([("head", torch.zeros(1))])
 
 
 @needs_vllm
@@ -171,7 +171,7 @@ def test_somebody_else_s_server_is_checked_and_left_running(sampler, policy, tin
         settings(tiny_model_untied, tmp_path / "log", url=url).start()
     guest = settings(sampler.path, tmp_path / "log", url=url)
     guest.start()
-    guest.load(policy.state_dict().items())
+    guest.update_weights(policy.state_dict().items())
     assert guest.sample(PROMPTS, 1, SEEDS, DECODING)
     guest.stop()
     assert sampler.score(PROMPTS[4])

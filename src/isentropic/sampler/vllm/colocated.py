@@ -27,7 +27,7 @@ from isentropic.sampler.vllm.isolation import (
     without_search,
 )
 from isentropic.sampler.vllm.sampling_params import EVERY, Row, completions_of, draws
-from isentropic.sampler.vllm.tensor_parallel import Team, check_team
+from isentropic.sampler.vllm.tensor_parallel import TensorParallelGroup, check_tensor_parallel
 
 
 def available() -> bool:
@@ -54,13 +54,13 @@ class VllmSampler(Sampler):
     sleep_level: int  # 0: never sleeps; 1: weights wait in host memory; 2: weights are dropped
     tensor_parallel_size: int  # ranks that hold one engine together
     logprobs: str  # of all completions, of a sample (those of one prompt in eight), or none
-    short_way: bool  # through the scheduler, for steps that only decode; false is the engine's own way for all
+    fast_decode: bool  # through the scheduler, for steps that only decode; false is the engine's own way for all
     engine: Any = field(init=False, default=None, repr=False)
     names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
     loaded: bool = field(init=False, default=False)  # False while the engine's weights are no model's
     asleep: set[str] = field(init=False, default_factory=set[str])
     owns_group: bool = field(init=False, default=False)  # the process group is the engine's, not the trainer's
-    team: Team | None = field(init=False, default=None, repr=False)
+    tp_group: TensorParallelGroup | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -71,13 +71,13 @@ class VllmSampler(Sampler):
             raise ValueError(f"sampler.sleep_level={self.sleep_level} is not 0, 1 or 2")
         if self.logprobs not in EVERY:
             raise ValueError(f"sampler.logprobs={self.logprobs} is not one of {', '.join(EVERY)}")
-        check_team(self.tensor_parallel_size, self.tensor_parallel_size)
+        check_tensor_parallel(self.tensor_parallel_size, self.tensor_parallel_size)
 
     def check_ranks(self, ranks: int) -> None:
-        check_team(self.tensor_parallel_size, ranks)
+        check_tensor_parallel(self.tensor_parallel_size, ranks)
 
     @property
-    def tells(self) -> bool:
+    def returns_logprobs(self) -> bool:
         return self.logprobs == "all"
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class VllmSampler(Sampler):
         self.names = weight_names(self.path)
         self.owns_group = not dist.is_initialized()
         self.check_ranks(1 if self.owns_group else dist.get_world_size())
-        self.team = Team(self.tensor_parallel_size) if self.tensor_parallel_size > 1 else None
+        self.tp_group = TensorParallelGroup(self.tensor_parallel_size) if self.tensor_parallel_size > 1 else None
         prepare_environment()
         if torch.cuda.is_available():
             alone = self.owns_group or dist.get_world_size() == 1
@@ -95,13 +95,13 @@ class VllmSampler(Sampler):
 
             settings = engine_settings(self)
             self.engine = LLM(self.path, **settings)
-            if self.team:
+            if self.tp_group:
                 forget_shared_memory()
         if not settings["enable_sleep_mode"]:
             self.sleep_level = 0
-        if self.short_way and not self.scheduler.short and (self.owns_group or dist.get_rank() == 0):
+        if self.fast_decode and not self.scheduler.short and (self.owns_group or dist.get_rank() == 0):
             print(
-                "vLLM plans every step its own way: sampler.short_way does not know this model or release", flush=True
+                "vLLM plans every step its own way: sampler.fast_decode does not know this model or release", flush=True
             )
         self.loaded = self.load_format == "auto"
 
@@ -115,18 +115,18 @@ class VllmSampler(Sampler):
             for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
             for child in range(count)
         ]
-        rows, own = self.team.together(rows) if self.team else (rows, slice(None))
+        rows, own = self.tp_group.together(rows) if self.tp_group else (rows, slice(None))
         completions = self.complete(rows, decoding)[own]
         return [completions[first : first + count] for first in range(0, len(completions), count)]
 
-    def join(self, decoding: Decoding) -> None:
-        while self.team and (rows := self.team.together(None)[0]):
+    def participate_idle(self, decoding: Decoding) -> None:
+        while self.tp_group and (rows := self.tp_group.together(None)[0]):
             self.complete(rows, decoding)
 
     def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
         ends = end_tokens(self.path, decoding.stop)
         outputs = self.generate([row.prompt for row in rows], [draws(decoding, *one, ends) for one in enumerate(rows)])
-        written = self.scheduler.take() if self.short_way else {}
+        written = self.scheduler.take() if self.fast_decode else {}
         return completions_of(outputs, written)
 
     @property
@@ -143,19 +143,19 @@ class VllmSampler(Sampler):
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
     def generate(self, prompts: Sequence[Sequence[int]], params: list[Any]) -> list[Any]:
-        self.rouse("weights")
-        self.rouse("kv_cache")
+        self.wake_part("weights")
+        self.wake_part("kv_cache")
         if not self.loaded:
             raise RuntimeError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
         with untouched_process(self.enforce_eager), without_search():
             return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
 
-    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Raises ValueError for a missing name, tied aliases included, and RuntimeError where `weights` fails midway.
 
         After either, the engine refuses to sample until a whole load.
         """
-        self.rouse("weights")  # and the cache only when it is needed, so that both never peak together
+        self.wake_part("weights")  # and the cache only when it is needed, so that both never peak together
         self.loaded = False
         seen: set[str] = set()
         named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
@@ -172,15 +172,15 @@ class VllmSampler(Sampler):
 
     def sleep(self) -> None:
         if self.sleep_level and "weights" not in self.asleep:
-            self.rouse("kv_cache")
+            self.wake_part("kv_cache")
             self.engine.sleep(self.sleep_level)
             self.asleep = {"weights", "kv_cache"}
             self.loaded = self.loaded and self.sleep_level == 1
 
     def wake(self) -> None:
-        self.rouse("weights")
+        self.wake_part("weights")
 
-    def rouse(self, part: str) -> None:
+    def wake_part(self, part: str) -> None:
         if self.engine is None:
             raise RuntimeError("the engine was not started")
         if part in self.asleep:

@@ -33,7 +33,7 @@ def engine_settings(sampler: "VllmSampler") -> dict[str, Any]:
         "use_tqdm_on_load": False,
         "seed": 0,
     }
-    if sampler.short_way:
+    if sampler.fast_decode:
         from isentropic.sampler.vllm.fast_scheduler import scheduler
 
         settings["scheduler_cls"] = scheduler(asynchronous=not current_platform.is_cpu())
@@ -75,7 +75,7 @@ def server_arguments(sampler: "VllmServerSampler") -> list[str]:
         else max(sampler.max_num_batched_tokens, sampler.max_model_len),
         "gpu-memory-utilization": sampler.gpu_memory_utilization,
         "tensor-parallel-size": sampler.tensor_parallel_size,
-        "scheduler-cls": f"isentropic.sampler.vllm.telling.{'TellingAsyncScheduler' if cuda else 'TellingScheduler'}",
+        "scheduler-cls": f"isentropic.sampler.vllm.fast_scheduler.WholeCompletion{'Async' if cuda else ''}Scheduler",
         "uvicorn-log-level": "warning",
         "seed": 0,
     }

@@ -1,4 +1,4 @@
-"""vLLM's schedulers with a short way through the steps that only decode, which are nearly all of a rollout.
+"""vLLM's schedulers with a fast way through the steps that only decode, which are nearly all of a rollout.
 
 The engine's own scheduler spends about 20 microseconds of Python on each sequence of each step: with 512 sequences
 more than the card needs to compute the step. Where every running sequence takes one more token and nothing waits,
@@ -19,14 +19,14 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import FullAttentionSpec
 from vllm.v1.request import Request, RequestStatus
 
-from isentropic.sampler.vllm.sampling_params import ROW, Note, Written
+from isentropic.sampler.vllm.sampling_params import LOGPROBS, ROW, WANT_LOGPROBS, Note, Written
 
 # releases whose schedulers this was written against, and what they call tokens that a preemption made void
 READ = {"0.26": "async_tokens_to_discard", "0.32": "num_stale_output_tokens"}
 RUNNING = RequestStatus.RUNNING
 
 
-class ShortWay:
+class FastDecode:
     """To be mixed into a scheduler. `written` holds the sequences that have ended, by the number in their ROW."""
 
     notes: dict[str, Note]
@@ -188,13 +188,52 @@ class ShortWay:
         return others
 
 
-class ShortScheduler(ShortWay, Scheduler):
+class FastDecodeScheduler(FastDecode, Scheduler):
     """Where the engine waits for each step's tokens before it plans the next."""
 
 
-class ShortAsyncScheduler(ShortWay, AsyncScheduler):
+class FastDecodeAsyncScheduler(FastDecode, AsyncScheduler):
+    """Where the engine plans a step while the card computes the one before."""
+
+
+class WholeCompletion:
+    """Mixed into a fast scheduler in a process of its own, `vllm serve`: each completion is returned once, at its end.
+
+    The server streams what each step brings, and makes of each log-prob an object with the token's text. Whole
+    completions and their log-probs as plain lists avoid that: they are returned in a field that the server passes on
+    unread.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.passed: dict[str, int] = {}  # tokens of each request that were passed on before its end
+
+    def add_request(self: Any, request: Any) -> None:
+        extra = (request.sampling_params and request.sampling_params.extra_args) or {}
+        if self.short and WANT_LOGPROBS in extra:
+            request.sampling_params.logprobs = 0 if extra[WANT_LOGPROBS] else None
+            extra[ROW] = request.request_id
+        super().add_request(request)
+
+    def update_from_output(self: Any, *args: Any) -> Any:
+        outputs = super().update_from_output(*args)
+        for output in (output for group in outputs.values() for output in group.outputs):
+            one = output.request_id
+            if written := self.written.pop(one, None):
+                output.new_token_ids = written.tokens[self.passed.pop(one, 0) :]
+                output.kv_transfer_params = {LOGPROBS: written.logp}
+            elif one in self.notes:
+                self.passed[one] = self.passed.get(one, 0) + len(output.new_token_ids)
+        return outputs
+
+
+class WholeCompletionScheduler(WholeCompletion, FastDecodeScheduler):
+    """Where the engine waits for each step's tokens before it plans the next."""
+
+
+class WholeCompletionAsyncScheduler(WholeCompletion, FastDecodeAsyncScheduler):
     """Where the engine plans a step while the card computes the one before."""
 
 
 def scheduler(asynchronous: bool) -> type[Scheduler]:
-    return ShortAsyncScheduler if asynchronous else ShortScheduler
+    return FastDecodeAsyncScheduler if asynchronous else FastDecodeScheduler

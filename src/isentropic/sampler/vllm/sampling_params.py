@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from isentropic.sampler import Completion, Decoding
 
 ROW = "isentropic_row"  # numbers a request among those that are drawn together
-SAYS = "isentropic_says"  # asks a server of ours to tell a completion whole, with log-probs or without
-TOLD = "isentropic_told"  # and where the log-probs are then
+WANT_LOGPROBS = "isentropic_want_logprobs"  # asks our server for whole completions, with log-probs or without
+LOGPROBS = "isentropic_logprobs"  # where the answer holds them
 EVERY = {"all": 1, "sample": 8, "none": 0}  # of so many prompts in turn, one has the log-probs of its completions told
 
 

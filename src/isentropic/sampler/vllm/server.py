@@ -17,7 +17,7 @@ from isentropic.sampler.validation import arriving, check_arrived, check_model, 
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
 from isentropic.sampler.vllm.engine_args import server_arguments
 from isentropic.sampler.vllm.http import Service, serve
-from isentropic.sampler.vllm.sampling_params import EVERY, SAYS, TOLD
+from isentropic.sampler.vllm.sampling_params import EVERY, LOGPROBS, WANT_LOGPROBS
 from isentropic.sampler.vllm.weight_sync import FileTransfer, NcclTransfer, Transfer
 
 
@@ -48,7 +48,7 @@ class VllmServerSampler(Sampler):
     sender: Transfer | None = field(init=False, default=None, repr=False)  # on rank 0
     names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
     loaded: bool = field(init=False, default=False)  # False while the server's weights are not known to be the policy's
-    tells_whole: bool = field(init=False, default=False)  # whether its scheduler is ours
+    whole_completions: bool = field(init=False, default=False)  # whether its scheduler is ours
 
     def __post_init__(self) -> None:
         for name, known in (("dtype", DTYPES), ("logprobs", EVERY), ("transfer", ("nccl", "file"))):
@@ -60,11 +60,11 @@ class VllmServerSampler(Sampler):
             raise ValueError(f"sampler.url={self.url} is not the URL of a server, such as http://host:8000")
 
     @property
-    def tells(self) -> bool:
+    def returns_logprobs(self) -> bool:
         return self.logprobs == "all"
 
     @property
-    def apart(self) -> bool:
+    def is_remote(self) -> bool:
         return True
 
     def check_ranks(self, ranks: int) -> None:
@@ -92,14 +92,15 @@ class VllmServerSampler(Sampler):
         self.service = self.service or Service(str(url[0]), self.timeout, None, None)
         self.service.await_health()
         self.service.check(self.path, self.max_model_len)
-        self.tells_whole = TOLD in (self.ask([0], {"max_tokens": 2, SAYS: True})["kv_transfer_params"] or {})
+        answer = self.request([0], {"max_tokens": 2, WANT_LOGPROBS: True})
+        self.whole_completions = LOGPROBS in (answer["kv_transfer_params"] or {})
 
-    def ask(self, prompt: Sequence[int], settings: dict[str, Any]) -> Any:
+    def request(self, prompt: Sequence[int], settings: dict[str, Any]) -> Any:
         if self.service is None:
             raise RuntimeError("the server was not started")
-        if SAYS in settings:
-            settings = settings | {"extra_args": {SAYS: settings[SAYS]}}
-            del settings[SAYS]
+        if WANT_LOGPROBS in settings:
+            settings = settings | {"extra_args": {WANT_LOGPROBS: settings[WANT_LOGPROBS]}}
+            del settings[WANT_LOGPROBS]
         body = {"token_ids": list(prompt), "sampling_params": {"detokenize": False, **settings}}
         return self.service.call("/inference/v1/generate", body)
 
@@ -111,7 +112,7 @@ class VllmServerSampler(Sampler):
             raise RuntimeError("the server has no weights; they are lost by a load that fails")
         every, ends = EVERY[self.logprobs], end_tokens(self.path, decoding.stop)
         rows = [
-            (prompt, draws(decoding, seed + child, ends, bool(every) and place % every == 0, self.tells_whole))
+            (prompt, draws(decoding, seed + child, ends, bool(every) and place % every == 0, self.whole_completions))
             for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
             for child in range(count)
         ]
@@ -119,17 +120,17 @@ class VllmServerSampler(Sampler):
             return []
         # each waits for its answer, with a connection of its own; more than the server runs would bring nothing
         with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
-            answers = list(askers.map(lambda row: self.ask(*row), rows))
+            answers = list(askers.map(lambda row: self.request(*row), rows))
         completions = [completion_of(answer) for answer in answers]
         return [completions[first : first + count] for first in range(0, len(completions), count)]
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         if not 2 <= len(tokens) < self.max_model_len:
             raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
-        rows = self.ask(tokens, {"max_tokens": 1, "prompt_logprobs": 0, "seed": 0})["prompt_logprobs"]
+        rows = self.request(tokens, {"max_tokens": 1, "prompt_logprobs": 0, "seed": 0})["prompt_logprobs"]
         return [row[str(token)]["logprob"] for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
-    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+    def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Raises ValueError for an unknown or missing name, tied aliases included, and RuntimeError where it fails.
 
         After either, no sampling until a whole load.
@@ -172,7 +173,7 @@ def draws(decoding: Decoding, seed: int, ends: list[int], says: bool, whole: boo
         "stop_token_ids": ends,
         "seed": seed,
         "output_kind": 2,  # only what is final
-    } | ({SAYS: says} if whole else {"logprobs": 0 if says else None})
+    } | ({WANT_LOGPROBS: says} if whole else {"logprobs": 0 if says else None})
 
 
 def completion_of(answer: dict[str, Any]) -> Completion:
@@ -180,8 +181,8 @@ def completion_of(answer: dict[str, Any]) -> Completion:
     if choice["finish_reason"] not in ("stop", "length"):
         raise RuntimeError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
     told = answer["kv_transfer_params"] or {}
-    if TOLD in told:
-        return Completion(choice["token_ids"], told[TOLD], choice["finish_reason"])
+    if LOGPROBS in told:
+        return Completion(choice["token_ids"], told[LOGPROBS], choice["finish_reason"])
     said = choice["logprobs"]
     logp = None if said is None else [token["logprob"] for token in said["content"]]
     return Completion(choice["token_ids"], logp, choice["finish_reason"])

@@ -5,7 +5,7 @@ import torch.distributed as dist
 from isentropic.sampler.vllm.sampling_params import Row
 
 
-def check_team(size: int, ranks: int) -> None:
+def check_tensor_parallel(size: int, ranks: int) -> None:
     """Raises ValueError where `ranks` cannot be parted into teams of `size`."""
     if size < 1:
         raise ValueError(f"sampler.tensor_parallel_size={size} is not at least 1")
@@ -16,11 +16,11 @@ def check_team(size: int, ranks: int) -> None:
         )
 
 
-class Team:
+class TensorParallelGroup:
     """Those of this rank's engine, which are neighbours. To be made by all ranks at the same time."""
 
     def __init__(self, size: int) -> None:
-        check_team(size, dist.get_world_size())
+        check_tensor_parallel(size, dist.get_world_size())
         teams = [range(first, first + size) for first in range(0, dist.get_world_size(), size)]
         groups = [dist.new_group(list(team), backend="gloo") for team in teams]  # objects, which gloo sends from memory
         self.place = dist.get_rank() % size
