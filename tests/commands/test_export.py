@@ -57,7 +57,7 @@ CASES = pytest.mark.parametrize("tied, adapted", [(True, False), (False, False),
 @CASES
 def test_transformers_reads_the_same_logits_from_the_folder(checkpoint, tied, adapted, tmp_path):
     made, out = checkpoint(tied, adapted), tmp_path / "out"
-    export.main([f"ckpt={made.run}", f"out={out}", "dtype=float32"])
+    export.main([f"ckpt_path={made.run}", f"out={out}", "dtype=float32"])
     loaded = AutoModelForCausalLM.from_pretrained(out)
     assert loaded.dtype == torch.float32
     torch.testing.assert_close(logits(loaded), logits(made.policy.lm), rtol=1e-5, atol=1e-5)
@@ -69,7 +69,9 @@ def test_transformers_reads_the_same_logits_from_the_folder(checkpoint, tied, ad
 
 def test_bf16_is_the_policy_rounded_once(checkpoint, tmp_path):
     made = checkpoint(True, True)
-    export.main([f"ckpt={made.run}/checkpoints/last.ckpt", f"out={tmp_path}"])  # empty, as folders made for this are
+    export.main(
+        [f"ckpt_path={made.run}/checkpoints/last.ckpt", f"out={tmp_path}"]
+    )  # empty, as folders made for this are
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
     assert loaded.dtype == torch.bfloat16 and json.loads((tmp_path / "config.json").read_text())["dtype"] == "bfloat16"
     sent = dict(made.policy.weights("bfloat16"))
@@ -83,7 +85,7 @@ def test_a_sharded_checkpoint_gives_the_same_folder(checkpoint, tmp_path):
     save({"state_dict": made.content["state_dict"]}, checkpoint_id=folder, no_dist=True)
     torch.save({"isentropic": made.content["isentropic"]}, folder / "meta.pt")
     for name, source in (("one", made.run), ("sharded", folder)):
-        export.main([f"ckpt={source}", f"out={tmp_path / name}"])
+        export.main([f"ckpt_path={source}", f"out={tmp_path / name}"])
     files = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "sharded")]
     assert files[0] == files[1]
     assert all(
@@ -95,7 +97,7 @@ def test_adapters_go_out_as_peft_reads_them(checkpoint, tmp_path):
     from peft import PeftModel
 
     made, out = checkpoint(False, True), tmp_path / "out"
-    export.main([f"ckpt={made.run}", f"out={out}", "merge=false"])
+    export.main([f"ckpt_path={made.run}", f"out={out}", "merge=false"])
     assert not (out / "model.safetensors").exists()
     base = AutoModelForCausalLM.from_pretrained(made.path, dtype=torch.float32)
     before = logits(base)
@@ -112,7 +114,7 @@ def test_vllm_scores_the_folder_as_the_policy_does(checkpoint, tied, adapted, tm
     from isentropic.config.entry import CONFIGS
 
     made = checkpoint(tied, adapted)
-    export.main([f"ckpt={made.run}", f"out={tmp_path}", "dtype=float32"])
+    export.main([f"ckpt_path={made.run}", f"out={tmp_path}", "dtype=float32"])
     from isentropic.config.build import build
 
     cfg = compose(
@@ -140,16 +142,16 @@ def test_what_cannot_be_exported_is_refused_in_one_sentence(checkpoint, tmp_path
     moved = tmp_path / "moved.ckpt"
     torch.save(made.content | {"isentropic": made.content["isentropic"] | {"path": str(tmp_path / "gone")}}, moved)
     for arguments, said in (
-        ([f"ckpt={tmp_path}/none.ckpt", f"out={out}"], "does not exist; there are"),
-        ([f"ckpt={foreign}", f"out={out}"], "was not written by isentropic.train"),
-        ([f"ckpt={tmp_path}/cut.ckpt", f"out={out}"], "may be cut off"),
-        ([f"ckpt={full}", f"out={out}"], "meta.pt is missing"),
-        ([f"ckpt={made.run}", f"out={full}"], "is not an empty folder"),
-        ([f"ckpt={made.run}", f"out={out}", "dtype=float16"], "dtype=float16 is not one of"),
-        ([f"ckpt={made.run}", f"out={out}", "merge=no"], "merge=no is not true or false"),
+        ([f"ckpt_path={tmp_path}/none.ckpt", f"out={out}"], "does not exist; there are"),
+        ([f"ckpt_path={foreign}", f"out={out}"], "was not written by isentropic.train"),
+        ([f"ckpt_path={tmp_path}/cut.ckpt", f"out={out}"], "may be cut off"),
+        ([f"ckpt_path={full}", f"out={out}"], "meta.pt is missing"),
+        ([f"ckpt_path={made.run}", f"out={full}"], "is not an empty folder"),
+        ([f"ckpt_path={made.run}", f"out={out}", "dtype=float16"], "dtype=float16 is not one of"),
+        ([f"ckpt_path={made.run}", f"out={out}", "merge=no"], "merge=no is not true or false"),
         ([f"checkpoint={made.run}", f"out={out}"], "checkpoint does not exist: export has the keys"),
         ([f"out={out}"], "usage: "),
-        ([f"ckpt={moved}", f"out={out}"], "which is not there"),
+        ([f"ckpt_path={moved}", f"out={out}"], "which is not there"),
     ):
         with pytest.raises(SystemExit) as stopped:
             export.main(arguments)
@@ -160,7 +162,7 @@ def test_what_cannot_be_exported_is_refused_in_one_sentence(checkpoint, tmp_path
 def test_the_model_may_have_moved_but_not_changed(checkpoint, tmp_path):
     made, copy, out = checkpoint(True, True), tmp_path / "copy", tmp_path / "out"
     shutil.copytree(made.path, copy)
-    export.main([f"ckpt={made.run}", f"out={out}", f"model={copy}", "dtype=float32"])
+    export.main([f"ckpt_path={made.run}", f"out={out}", f"model={copy}", "dtype=float32"])
     torch.testing.assert_close(
         logits(AutoModelForCausalLM.from_pretrained(out)), logits(made.policy.lm), rtol=1e-5, atol=1e-5
     )
@@ -169,4 +171,4 @@ def test_the_model_may_have_moved_but_not_changed(checkpoint, tmp_path):
         other.model.norm.weight += 1
     other.save_pretrained(Path(copy))
     with pytest.raises(SystemExit, match="other weights than those beside which the adapters learnt"):
-        export.main([f"ckpt={made.run}", f"out={tmp_path}/again", f"model={copy}"])
+        export.main([f"ckpt_path={made.run}", f"out={tmp_path}/again", f"model={copy}"])

@@ -121,6 +121,18 @@ def test_a_target_that_cannot_be_imported_says_why():
     )
 
 
+class Refusal(Exception):
+    pass
+
+
+def refuse(devices: int) -> None:
+    raise Refusal(f"{devices} devices\nare none")
+
+
+def test_what_a_library_refuses_by_an_exception_of_its_own_is_a_sentence_too():
+    assert refusal(_target_=f"{__name__}.refuse", devices=0) == "part: 0 devices are none"
+
+
 def test_checking_makes_nothing():
     check(drawing(shapes={"a": circle(radius=-1)}), "art")
 

@@ -1,6 +1,6 @@
-"""A checkpoint to a Hugging Face folder: `python -m isentropic export ckpt=…/last.ckpt out=FOLDER`.
+"""A checkpoint to a Hugging Face folder: `python -m isentropic export ckpt_path=…/last.ckpt out=FOLDER`.
 
-ckpt     a checkpoint, of one file or sharded, or a run's folder
+ckpt_path  a checkpoint, of one file or sharded, or a run's folder
 out      a folder that does not exist yet, or is empty
 dtype    bfloat16, or float32 as the policy is kept
 merge    of adapters: true for a whole model, false for a folder of peft's, to be set beside its base
@@ -27,8 +27,8 @@ from isentropic.policy.checkpoint.sharded import weights_of
 from isentropic.policy.model.loading import whole
 from isentropic.policy.model.lora import NAME, LoraSettings, is_adapter
 
-USAGE = "usage: python -m isentropic export ckpt=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
-DEFAULTS = {"ckpt": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}
+USAGE = "usage: python -m isentropic export ckpt_path=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
+DEFAULTS = {"ckpt_path": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}
 PREFIX = "policy.lm."  # of a weight's name in a checkpoint
 
 
@@ -49,7 +49,7 @@ class Request:
             if key not in DEFAULTS:
                 raise ValueError(does_not_exist(key, key, DEFAULTS, "export"))
         values = DEFAULTS | given
-        if not values["ckpt"] or not values["out"]:
+        if not values["ckpt_path"] or not values["out"]:
             raise ValueError(USAGE)
         if values["dtype"] not in DTYPES:
             raise ValueError(f"dtype={values['dtype']} is not one of {', '.join(DTYPES)}")
@@ -58,7 +58,7 @@ class Request:
         out = Path(values["out"])
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
             raise ValueError(f"out={out} is not an empty folder; give one that does not exist yet")
-        ckpt, merge = checkpoint_in(Path(values["ckpt"])), values["merge"] == "true"
+        ckpt, merge = checkpoint_in(Path(values["ckpt_path"])), values["merge"] == "true"
         return cls(ckpt, out, DTYPES[values["dtype"]], merge, values["model"] or None)
 
 
@@ -69,7 +69,7 @@ def checkpoint_in(path: Path) -> Path:
 
 def export(request: Request) -> None:
     """Raises ValueError for a checkpoint that cannot be read, and for a model that it is not of."""
-    content = read(str(request.ckpt), "ckpt")
+    content = read(str(request.ckpt))
     ours = content["isentropic"]
     adapter = ours.get("adapter")
     model = start_of(request, ours)
@@ -97,7 +97,9 @@ def start_of(request: Request, ours: dict[str, Any]) -> str:
     """The model that training started from: its configuration and tokenizer are those of the policy."""
     model = request.model or ours.get("path")
     if not model:
-        raise ValueError(f"ckpt={request.ckpt} does not say which model it started from; give its folder by model=...")
+        raise ValueError(
+            f"ckpt_path={request.ckpt} does not say which model it started from; give its folder by model=..."
+        )
     return model
 
 

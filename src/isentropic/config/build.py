@@ -188,7 +188,12 @@ def _make(settings: Any, key: str, given: Mapping[str, Any]) -> Any:
         if name not in arguments:
             raise BadInput(f"{key}.{name} has no value; set it with {key}.{name}=...")
     with bad_input(key):
-        return target(**arguments)
+        try:
+            return target(**arguments)
+        except (BadInput, OSError, ImportError):
+            raise
+        except Exception as error:  # libraries refuse settings by exceptions of their own
+            raise ValueError(str(error) or type(error).__name__) from error
 
 
 def does_not_exist(what: str, name: str, names: Iterable[str], at: str, kind: str = "the keys", far: str = "") -> str:
