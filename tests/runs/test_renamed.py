@@ -31,8 +31,7 @@ def test_an_old_config_is_read_under_the_names_of_today():
         "rollout.batch_size": 256,
         "rollout.evaluation._target_": "isentropic.rollout.datamodule.EvaluationSettings",
         "rollout.evaluation.decoding.max_tokens": 32,
-        "callbacks.weight_sync._target_": renamed.now("isentropic.callbacks.sampler", renamed.TARGETS)
-        + ".SamplerCallback",
+        "callbacks.weight_sync._target_": "isentropic.callbacks.weight_sync.WeightSync",
         "callbacks.weight_sync.tolerance": 0.01,
         "task._target_": "isentropic.task.countdown.Countdown",
     }
@@ -42,7 +41,7 @@ def test_an_old_config_is_read_under_the_names_of_today():
 @pytest.mark.parametrize("line", ["{}=1", "+{}=1", "~{}", "{}.x=1"])
 def test_an_old_key_is_answered_with_the_new_one(key: str, line: str):
     name = {"benchmark": "benchmark", "card": "plan"}.get(key.split(".")[0], "train")
-    chosen = ["sampler=vllm_server"] if key.startswith("sampler") else []
+    chosen = ["sampler=vllm_server"] if key == "sampler.patience" else []
     with pytest.raises(BadInput) as caught:
         check_jobs(loader_of(CONFIGS), name, [*chosen, line.format(key)], sweep=False)
     told = f"is now called {renamed.KEYS[key]}" if key in renamed.KEYS else f"{key} is gone; {renamed.GONE[key]}"

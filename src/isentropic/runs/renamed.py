@@ -19,6 +19,7 @@ KEYS = {
     "policy.optimization.read_tokens": "policy.optimization.max_tokens_no_grad",
     "policy.optimization.sharded_weights": "policy.optimization.reshard_after_forward",
     "sampler.patience": "sampler.timeout",
+    "sampler.short_way": "sampler.fast_decode",
     "callbacks.sampler": "callbacks.weight_sync",
     "benchmark.group": "benchmark.group_size",
     "card.told": "card.logprob",
@@ -40,7 +41,7 @@ GONE = {
 # dotted path of a module or class, as `_target_` has it
 TARGETS = {
     "isentropic.callbacks.idle": "isentropic.callbacks.alarms",
-    "isentropic.callbacks.sampler": "isentropic.callbacks.weight_sync",
+    "isentropic.callbacks.sampler.SamplerCallback": "isentropic.callbacks.weight_sync.WeightSync",
     "isentropic.policy.adapters.LowRank": "isentropic.policy.model.lora.LoraSettings",
     "isentropic.policy.model.ModelSettings": "isentropic.policy.model.language_model.ModelSettings",
     "isentropic.pretrain": "isentropic.commands.pretrain",
