@@ -66,16 +66,16 @@ def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
 def test_few_problems_are_asked_again_and_again(parts):
     task = parts.sums(largest=40)
     data = parts.rollouts(parts.scripted(parts.some_right), task=task, problems=3, steps=3)
-    prompts = [prompt for rollout in data.train_dataloader() for prompt in asked(parts, rollout)]
+    prompts = [prompt for drawn in data.train_dataloader() for prompt in asked(parts, drawn)]
     assert [prompts.count(p.prompt) for p in task.problems("train")[:3]] == [4, 4, 4]  # of 12 groups
     assert len(prompts) == 12
 
 
-def asked(parts, rollout):
-    for group in rollout.group.unique():
-        row = (rollout.group == group).nonzero()[0, 0]
-        length = int(rollout.mask[row].int().argmax())
-        yield "".join(parts.symbols[i] for i in rollout.tokens[row, :length])
+def asked(parts, drawn):
+    for group in drawn.group.unique():
+        row = (drawn.group == group).nonzero()[0, 0]
+        length = int(drawn.mask[row].int().argmax())
+        yield "".join(parts.symbols[i] for i in drawn.tokens[row, :length])
 
 
 def test_sizes_that_do_not_fit_are_refused(parts):

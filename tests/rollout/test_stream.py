@@ -52,9 +52,9 @@ def informative():
 def test_a_group_is_one_prompt_and_an_id_is_never_used_again(parts):
     same_problems = parts.sums(largest=3).problems("train")[:2]
     seen = Counter()
-    for rollout in stream_of(parts, parts.scripted(parts.some_right), problems=same_problems):
-        for group in rollout.group.unique():
-            rows = rollout.tokens[rollout.group == group, :4]
+    for drawn in stream_of(parts, parts.scripted(parts.some_right), problems=same_problems):
+        for group in drawn.group.unique():
+            rows = drawn.tokens[drawn.group == group, :4]
             assert len(rows) == 4 and (rows == rows[0]).all()
             seen[int(group)] += 1
     assert seen == Counter(range(12))
@@ -86,10 +86,10 @@ def test_a_stream_goes_on_where_its_state_was_taken(parts, curate):
 def test_dynamic_sampling_asks_until_the_batch_is_full(parts):
     stream = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
     tries = []
-    for rollout in stream:
-        groups = rollout.group.tolist()
-        assert len(rollout.tokens) == 16 and Counter(groups) == dict.fromkeys(groups, 4)
-        share = [rollout.correct[rollout.group == g].float().mean() for g in rollout.group.unique()]
+    for drawn in stream:
+        groups = drawn.group.tolist()
+        assert len(drawn.tokens) == 16 and Counter(groups) == dict.fromkeys(groups, 4)
+        share = [drawn.correct[drawn.group == g].float().mean() for g in drawn.group.unique()]
         assert share == [0.5] * 4
         assert stream.report["rollout/filled"] == 1
         tries.append(stream.report["rollout/tries"])
@@ -99,8 +99,8 @@ def test_dynamic_sampling_asks_until_the_batch_is_full(parts):
 def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
     stream = stream_of(parts, parts.scripted(seldom), curate=informative(), prompts=8, max_tries=2)
     sizes = []
-    for rollout in stream:
-        sizes.append(len(rollout.group.unique()))
+    for drawn in stream:
+        sizes.append(len(drawn.group.unique()))
         assert stream.report["rollout/tries"] == 2
         assert stream.report["rollout/filled"] == sizes[-1] / 8
     assert stream.position == 3 * 2 * 8
@@ -109,8 +109,8 @@ def test_dynamic_sampling_gives_up_and_takes_what_there_is(parts):
 
 def test_where_nothing_teaches_one_group_keeps_the_ranks_in_step(parts):
     stream = stream_of(parts, parts.scripted(lambda value: [["+", "<eos>"]]), curate=informative())
-    rollout = next(iter(stream))
-    assert rollout.group.tolist() == [0] * 4
+    drawn = next(iter(stream))
+    assert drawn.group.tolist() == [0] * 4
     assert stream.report["rollout/filled"] == 0 and stream.report["rollout/tries"] == 3
 
 
