@@ -6,14 +6,20 @@ PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 endif
 RUN := .venv/bin/python
 
-.PHONY: train test test-slurm setup check lock format
+.PHONY: train test test-all test-slurm setup check lock format
 
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
 
-test: check  ## static checks, then the tests; `make test ARGS="tests/algorithm"` for some, `ARGS=--cov=isentropic` for coverage
+PYTEST = OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test: check  ## static checks, then the tests but for the slow ones; `make test ARGS="tests/algorithm"` for some
 	@echo "pytest"
-	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not slow and not slurm" $(ARGS)
+
+test-all: check  ## static checks, then every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
+	@echo "pytest"
+	@$(PYTEST) $(ARGS)
 
 test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine plays; as root, with slurm-wlm and munge installed
 	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest -m slurm -rs tests/slurm $(ARGS)

@@ -33,6 +33,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 
 # Tests of several files together, with what they are of.
 ACROSS = {
+    "algorithm/test_recipes.py": "each recipe, composed from its parts",
     "algorithm/test_composition.py": "parts with each other",
     "algorithm/test_degenerate.py": "input from which nothing can be learnt",
     "algorithm/test_invariances.py": "what a cut, an order or padding must not change",
@@ -97,31 +98,35 @@ def located(target: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def configs() -> list[Any]:
-    return [pytest.param(path, id=name(path)) for path in sorted(CONFIGS.rglob("*.yaml"))]
+def configs() -> list[Path]:
+    return sorted(CONFIGS.rglob("*.yaml"))
 
 
-@pytest.mark.parametrize("path", configs())
-def test_the_keys_of_a_config_are_the_fields_of_its_class(path: Path):
-    for node in targets(yaml.safe_load(path.read_text())):
-        made = located(node["_target_"])
-        keys = {str(key) for key in node} - HYDRA | groups(node)
-        parameters = set(inspect.signature(made).parameters)
-        assert keys <= parameters, f"{node['_target_']} has no {sorted(keys - parameters)}"
-        if is_dataclass(made):
-            assert keys == parameters, f"{node['_target_']} also needs {sorted(parameters - keys)}"
+def test_the_keys_of_a_config_are_the_fields_of_its_class():
+    wrong = []
+    for path in configs():
+        for node in targets(yaml.safe_load(path.read_text())):
+            made = located(node["_target_"])
+            keys = {str(key) for key in node} - HYDRA | groups(node)
+            parameters = set(inspect.signature(made).parameters)
+            wrong += [f"{name(path)}: {node['_target_']} has no {key}" for key in keys - parameters]
+            if is_dataclass(made):
+                wrong += [f"{name(path)}: {node['_target_']} also needs {key}" for key in parameters - keys]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", configs())
-def test_a_config_lies_where_its_class_lies(path: Path):
-    folder = path.parent.relative_to(CONFIGS)
-    if folder == Path(".") or not (SOURCE / folder / "__init__.py").exists():
-        pytest.skip("a group without a folder in the source: it configs what others wrote, or composes")
-    node = yaml.safe_load(path.read_text()) or {}
-    part = node if "_target_" in node else node.get(path.stem) or {}  # parts that come in lists stand under their name
-    target = part.get("_target_", "")
-    if target.startswith("isentropic."):
-        assert target.startswith(".".join(("isentropic", *folder.parts)) + "."), f"{target} does not lie in {folder}"
+def test_a_config_lies_where_its_class_lies():
+    wrong = []
+    for path in configs():
+        folder = path.parent.relative_to(CONFIGS)
+        if folder == Path(".") or not (SOURCE / folder / "__init__.py").exists():
+            continue  # a group without a folder in the source: it configs what others wrote, or composes
+        node = yaml.safe_load(path.read_text()) or {}
+        part = node if "_target_" in node else node.get(path.stem) or {}  # those of lists stand under their name
+        target = part.get("_target_", "")
+        if target.startswith("isentropic.") and not target.startswith(".".join(("isentropic", *folder.parts)) + "."):
+            wrong.append(f"{target} does not lie in {folder}")
+    assert wrong == []
 
 
 def test_every_part_of_the_algorithm_can_be_chosen_by_a_config():
@@ -133,63 +138,66 @@ def test_every_part_of_the_algorithm_can_be_chosen_by_a_config():
     assert [dotted(path) for path in PARTS if dotted(path) not in reachable] == []
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in PARTS])
-def test_settings_have_no_defaults_in_code(path: Path):
-    module = importlib.import_module(dotted(path))
-    for made in vars(module).values():
-        if inspect.isclass(made) and made.__module__ == module.__name__ and is_dataclass(made):
-            given = [
-                f.name
-                for f in fields(made)
-                if f.init and (f.default is not MISSING or f.default_factory is not MISSING)
-            ]
-            assert given == [], f"{made.__name__} repeats what its YAML says: {given}"
+def test_settings_have_no_defaults_in_code():
+    wrong = []
+    for path in PARTS:
+        module = importlib.import_module(dotted(path))
+        for made in vars(module).values():
+            if inspect.isclass(made) and made.__module__ == module.__name__ and is_dataclass(made):
+                given = [f for f in fields(made) if f.default is not MISSING or f.default_factory is not MISSING]
+                wrong += [f"{made.__name__}.{f.name} repeats what its YAML says" for f in given if f.init]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(path, id=name(path)) for path in sorted(TESTS.rglob("test_*.py")) if path.parent != TESTS]
-)
-def test_tests_mirror_the_source(path: Path):
-    place = SOURCE / path.parent.relative_to(TESTS)
-    subject = path.stem.removeprefix("test_")
-    if path.relative_to(TESTS).as_posix() not in ACROSS:
-        there = {one.stem for one in place.iterdir()} | {place.name}
-        assert subject in there, f"nothing in {name(place)} is called {subject}"
+def test_tests_mirror_the_source():
+    wrong = []
+    for path in sorted(TESTS.rglob("test_*.py")):
+        inside = path.relative_to(TESTS)
+        if path.parent != TESTS and inside.as_posix() not in ACROSS:
+            place = SOURCE / inside.parent
+            there = {one.stem for one in place.iterdir()} | {place.name} if place.is_dir() else set[str]()
+            if path.stem.removeprefix("test_") not in there:
+                wrong.append(f"nothing in {name(place)} is called as {inside}")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("folder", [pytest.param(path, id=name(path)) for path in FOLDERS if path != SOURCE])
-def test_every_folder_is_one_question_and_exports_nothing_twice(folder: Path):
-    path = folder / "__init__.py"
-    tree = ast.parse(path.read_text())
-    first_line = (ast.get_docstring(tree) or "").partition("\n")[0]
-    assert re.match(r"[^.?]+\?( |$)", first_line), f"{name(path)} opens with {first_line!r}, not with its question"
-    inner = [
-        node.module
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(dotted(folder) + ".")
-    ]
-    assert inner == [], f"{name(path)} re-exports {inner}"
+def test_every_folder_is_one_question_and_exports_nothing_twice():
+    wrong = []
+    for folder in FOLDERS:
+        path = folder / "__init__.py"
+        tree = ast.parse(path.read_text())
+        first_line = (ast.get_docstring(tree) or "").partition("\n")[0]
+        if folder != SOURCE and not re.match(r"[^.?]+\?( |$)", first_line):
+            wrong.append(f"{name(path)} opens with {first_line!r}, not with its question")
+        inner = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        wrong += [f"{name(path)} re-exports {one}" for one in inner if str(one).startswith(dotted(folder) + ".")]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in FILES])
-def test_files_and_functions_stay_short(path: Path):
-    text = path.read_text()
-    inside = path.relative_to(SOURCE).as_posix()
-    assert inside in LONG_FILES or text.count("\n") <= 300
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and f"{inside}:{node.name}" not in LONG_FUNCTIONS:
-            assert (node.end_lineno or 0) - node.lineno < 50, f"{node.name} has more than 50 lines"
+def test_files_and_functions_stay_short():
+    wrong = []
+    for path in FILES:
+        text, inside = path.read_text(), path.relative_to(SOURCE).as_posix()
+        if inside not in LONG_FILES and text.count("\n") > 300:
+            wrong.append(f"{inside} has {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and f"{inside}:{node.name}" not in LONG_FUNCTIONS:
+                length = (node.end_lineno or 0) - node.lineno
+                wrong += [f"{inside}:{node.name} has {length} lines"] if length >= 50 else []
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=name(path)) for path in FILES])
-def test_only_distributed_knows_that_ranks_exist(path: Path):
-    inside = path.relative_to(SOURCE).as_posix()
-    for node in ast.walk(ast.parse(path.read_text())):
-        imported = [f"{node.module}.{a.name}" for a in node.names] if isinstance(node, ast.ImportFrom) else []
-        imported += [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        imported += [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
-        ranks = [one for one in imported if re.match(r"torch\.distributed\b", one) and not SHARDING.match(one)]
-        assert inside in COLLECTIVES or ranks == [], f"{inside}:{node.lineno} uses {ranks}" if ranks else ""
+def test_only_distributed_knows_that_ranks_exist():
+    wrong = []
+    for path in FILES:
+        inside = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            imported = [f"{node.module}.{a.name}" for a in node.names] if isinstance(node, ast.ImportFrom) else []
+            imported += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            imported += [ast.unparse(node)] if isinstance(node, ast.Attribute) else []
+            ranks = [one for one in imported if re.match(r"torch\.distributed\b", one) and not SHARDING.match(one)]
+            wrong += [f"{inside}:{node.lineno} uses {ranks}"] if ranks and inside not in COLLECTIVES else []
+    assert wrong == []
 
 
 def test_imports_follow_the_contracts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +31,7 @@ def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(script, capsys):
         assert mean <= worst < drawn and mean < drawn / 10
 
 
+@pytest.mark.slow
 def test_the_update_is_timed_apart_from_its_compiling(tmp_path):
     """In a process of its own: compilers do not see through the types that tests check."""
     arguments = ["--model=tiny", "--micros=1", "--length=300", "--share", f"--out={tmp_path}/update.json"]

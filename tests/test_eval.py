@@ -15,6 +15,7 @@ def judged(run: Path, step: int) -> dict[str, float]:
     return {k.removeprefix("eval/"): float(v) for k, v in row.items() if k.startswith("eval/")}
 
 
+@pytest.mark.slow
 def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(ranked, quickstart, tmp_path):
     run, _ = quickstart
     path = run / "checkpoints" / "last.ckpt"

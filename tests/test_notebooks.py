@@ -36,6 +36,7 @@ def test_nothing_is_defined(path: Path):
     assert defined == [], "what a notebook needs lives in isentropic.reporting"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_it_runs_from_top_to_bottom(path: Path, tmp_path: Path):
     book = nbformat.read(path, 4)

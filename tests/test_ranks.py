@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 CONFIGS = Path(__file__).parents[1] / "configs"
 SCRIPT = """
 from pathlib import Path
@@ -37,6 +39,7 @@ trainer: {limit_train_batches: 1, limit_val_batches: 0, enable_checkpointing: fa
 """
 
 
+@pytest.mark.slow
 def test_fsdp_shards_over_all_ranks_of_one_run(forks, tmp_path: Path):
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs/train.yaml").write_text(TRAIN % CONFIGS)

@@ -166,6 +166,7 @@ def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):
     assert rows(rest, "eval/avg@8")[4] == rows(whole, "eval/avg@8")[4]
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopped(start, inside, whole, tmp_path):
     process = start("train", *METHOD, "sampler=transformers", f"hydra.run.dir={tmp_path}/run")
     for line in process.stdout:
@@ -248,6 +249,7 @@ def test_two_ranks_choose_the_tokens_that_one_chooses_but_for_near_ties(ranked, 
     assert len(both) > 8 and chosen > 8, (len(both), chosen)
 
 
+@pytest.mark.slow
 def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked, inside, tmp_path):
     adapted = [*SPREAD, "policy/adapter=lora", "policy.adapter.rank=4"]
     alone = inside(train, *adapted)
@@ -269,6 +271,7 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked,
     assert all(".lora_" in name for name in last(one)["state_dict"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["false", "true"])
 def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, inside, tmp_path, share):
     once = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
@@ -283,6 +286,7 @@ def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without
     assert_same(learnt(tmp_path / "run"), learnt(alone), 1e-5)
 
 
+@pytest.mark.slow
 def test_an_engine_gets_weights_with_adapters_merged_in(ranked, tmp_path):
     adapted = ["policy/adapter=lora", "policy.adapter.rank=4", "policy.optimization.lr=0.03"]
     result = ranked("train", *adapted, "evaluation=[]", f"hydra.run.dir={tmp_path}/run", ranks=1)
@@ -293,6 +297,7 @@ def test_an_engine_gets_weights_with_adapters_merged_in(ranked, tmp_path):
     assert abs(steps[2]["entropy/measured_change"]) > 1e-3, "nothing was learnt"
 
 
+@pytest.mark.slow
 def test_two_ranks_with_an_engine_each_learn_what_one_learns(ranked, quickstart, tmp_path):
     result = ranked("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run", ranks=2)
     assert result.returncode == 0, result.stderr
@@ -321,6 +326,7 @@ def test_dapo_whole_pays_samples_anew_and_shapes(inside):
         assert line["reward"] == pytest.approx((1 if line["correct"] else -1) - min(max(beyond / 6, 0), 1), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_quick_checks_leaves_a_folder_each(ranked, tmp_path):
     sweep = ["seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m"]
     result = ranked("train", "debug=fdr", "sampler=transformers", *sweep, ranks=1)

@@ -8,6 +8,8 @@ import torch
 
 from isentropic.reductions import masked_max, masked_mean, masked_std, quantile, top_fraction
 
+pytestmark = pytest.mark.slow
+
 RECIPES = sorted(path.stem for path in (Path(__file__).parents[2] / "configs/algorithm").glob("*.yaml"))
 KINDS = ["mixed", "uneven", "certain", "all right", "one answer", "no token"]
 SCRIPT = Path(__file__).with_name("ranks.py")

@@ -95,16 +95,16 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from types import SimpleNamespace
 
-    import conftest
+    from fixtures import models
 
     folder, rank = Path(sys.argv[1]), os.environ["LOCAL_RANK"]
-    model = conftest.save_tiny_model(folder / f"model{rank}", tied=True)
+    model = models.save_tiny_model(folder / f"model{rank}", tied=True)
     parts = SimpleNamespace(
-        scripted=conftest.scripted,
-        some_right=conftest.some_right,
-        rollouts=lambda sampler, **settings: conftest.rollouts(model, sampler, **settings),
-        learner=lambda: conftest.learner(model),
-        trainer=conftest.trainer_of,
+        scripted=models.scripted,
+        some_right=models.some_right,
+        rollouts=lambda sampler, **settings: models.rollouts(model, sampler, **settings),
+        learner=lambda: models.learner(model),
+        trainer=models.trainer_of,
     )
     seen = train(parts, folder, 2, val_check_interval=2, devices=2, strategy="ddp")
     torch.save(seen, folder / f"{rank}.pt")

@@ -48,6 +48,7 @@ def test_every_answer_has_the_length_that_is_asked_for(algorithm, model, tmp_pat
     assert sum(median[phase] for phase in ("sample", "sleep", "update", "sync")) <= median["step"] * 1.001
 
 
+@pytest.mark.slow
 def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, forks, tmp_path):
     pytest.importorskip("vllm")
     out = tmp_path / "results" / "tiny.json"

@@ -107,6 +107,7 @@ def test_adapters_go_out_as_peft_reads_them(checkpoint, tmp_path):
     assert adapted.peft_config["default"].base_model_name_or_path == made.path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="vLLM is not installed")
 @pytest.mark.parametrize("tied, adapted", [(True, False), (False, True)])
 def test_vllm_scores_the_folder_as_the_policy_does(checkpoint, tied, adapted, tmp_path):

@@ -5,6 +5,8 @@ import pytest
 from isentropic.commands import methods_table
 from isentropic.config.recipes import recipes
 
+pytestmark = pytest.mark.slow
+
 AGAIN = "python -m isentropic methods writes it anew"
 
 

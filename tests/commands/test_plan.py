@@ -11,6 +11,7 @@ from isentropic.config.build import BadInput
 PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
 
 
+@pytest.mark.slow
 def test_the_page_is_as_new_as_the_presets_and_the_formulas():
     text = PAGE.read_text()
     assert renewed(text) == text, "python -m isentropic plan table=docs/plan.md writes it anew"
@@ -33,6 +34,7 @@ def test_a_run_of_before_a_setting_existed_is_planned_with_that_of_today():
     assert completed({"_target_": "a.D", "z": 1}, now) == {"_target_": "a.D", "z": 1}, "of another part none is taken"
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_plan_and_keeps_its_numbers(command, tmp_path):
     result = command("plan", f"hydra.run.dir={tmp_path}/run")
     assert result.returncode == 0, result.stderr

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from omegaconf import OmegaConf
 
 from isentropic.commands.preflight import starts_engine
@@ -14,6 +15,7 @@ def test_a_server_is_started_once_and_every_other_engine_by_each_rank():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_where_all_is_well_it_says_so(forks, tmp_path: Path):
     settings = ["trainer=ddp_cpu", "sampler=transformers", f"paths.logs={tmp_path}"]
     (found,) = forks("isentropic.commands.preflight", (settings, {}))
@@ -27,6 +29,7 @@ def test_where_all_is_well_it_says_so(forks, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_each_thing_that_is_wrong_is_said_in_words(forks, world, tmp_path: Path):
     first, second = world(2)
     settings = ["trainer=ddp_cpu", "sampler=scripted", "limits.files=1", "limits.all_reduce=2"]

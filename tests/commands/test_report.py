@@ -18,6 +18,7 @@ def test_a_sweep_becomes_a_report_in_its_folder(sweep, capsys):
     assert f"report: {folder}/report/report.html" in said
 
 
+@pytest.mark.slow
 def test_a_report_is_written_anew_and_is_no_run_itself(sweep, capsys):
     folder = sweep(seeds=(0,))
     main([str(folder)])
@@ -84,6 +85,7 @@ def test_without_a_folder_there_is_the_usage(capsys):
     assert "usage: python -m isentropic report" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
     script = Path(__file__).parents[2] / "benchmarks" / "report.py"
     command = [sys.executable, script, "7", "--steps", "25", "--out", tmp_path / "report.json"]

@@ -21,6 +21,7 @@ def tune(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_where_it_was_and_stops_what_falls_behind(tmp_path):
     from isentropic.commands.search_space import parse
     from isentropic.commands.tune import Search, study_of

@@ -161,6 +161,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks, arguments", [(2, []), (1, []), (2, ["-m", "seed=1"])])
 def test_ranks_that_fail_together_have_five_minutes_to_end(project: Path, ranks: int, arguments: list[str]):
     (project / "train.py").write_text(FAILING.strip())

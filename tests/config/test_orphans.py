@@ -43,6 +43,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks, code, said", [(2, -signal.SIGALRM, ""), (1, 0, "goes on\n")])
 def test_one_of_several_ranks_that_fails_and_cannot_end_is_ended(tmp_path, ranks, code, said):
     command = [sys.executable, "-c", FAILING, tmp_path]

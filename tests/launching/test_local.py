@@ -19,6 +19,7 @@ from isentropic.runs.status import read
 ALONE = Resources(processes=1, nodes=1, gpu=True)
 
 
+@pytest.mark.slow
 def test_one_failed_job_stops_no_other_and_the_same_command_runs_what_is_missing(project: Path, sweep):
     code, out = sweep("does=fails,nothing", "seed=1", "size=1,2", "hydra.launcher.jobs=4")
     assert code == 1
@@ -42,6 +43,7 @@ def test_one_failed_job_stops_no_other_and_the_same_command_runs_what_is_missing
     assert len(list((project / "sweeps").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_what_a_job_was_run_with_is_compared_and_nothing_is_deleted(project: Path, sweep):
     where = "hydra.sweep.dir=grid"
     assert sweep("seed=1,2", where)[0] == 0
@@ -58,6 +60,7 @@ def test_a_job_that_was_killed_is_said_to_be(sweep):
     assert code == 1 and "killed by SIGKILL" in out and "1 done, 1 failed" in out
 
 
+@pytest.mark.slow
 def test_stopping_a_sweep_stops_its_jobs_first_and_the_same_command_goes_on(project: Path, shell, sweep):
     process = shell("-m", "does=waits", "seed=1,2", "hydra.sweep.dir=grid")
     folder = project / "grid" / "seed=1"

@@ -7,6 +7,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from isentropic.runs.status import read
 
 TWINS = [
@@ -56,6 +58,7 @@ def seconds_of(first: int) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start, ranked, tmp_path):
     grid = [*TWINS, f"hydra.sweep.dir={tmp_path}/grid", f"paths.logs={tmp_path}/logs", "-m"]
     killed, whole = tmp_path / "grid" / "tags=killed", tmp_path / "grid" / "tags=whole"

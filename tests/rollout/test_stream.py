@@ -198,11 +198,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from types import SimpleNamespace
 
-    import conftest
+    from fixtures import models
 
     folder, rank, model = sys.argv[1:]
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=int(rank), world_size=2)
-    torch.save(what_happens(SimpleNamespace(**{**vars(conftest), "model": model})), f"{folder}/{rank}.pt")
+    torch.save(what_happens(SimpleNamespace(**{**vars(models), "model": model})), f"{folder}/{rank}.pt")
     torch.distributed.destroy_process_group()
 
 

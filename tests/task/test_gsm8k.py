@@ -53,6 +53,7 @@ def test_files_are_read_in_order_and_answers_verified(file):
     gsm8k.close()
 
 
+@pytest.mark.slow
 def test_an_answer_that_hangs_does_not_hold_the_others(file):
     gsm8k = task(file("train.jsonl", row("one?")), file("test.jsonl", row("two?")), timeout=3.0)
     problem = gsm8k.problems("train")[0]

@@ -48,6 +48,7 @@ def test_a_partial_score_is_a_reward_but_not_right():
     gym.close()
 
 
+@pytest.mark.slow
 def test_what_the_model_wrote_may_raise_or_hang_the_scorer():
     gym = task("spiral_matrix", timeout=3.0)
     problem = gym.problems("train")[0]

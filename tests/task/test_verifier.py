@@ -26,6 +26,7 @@ def statuses(verdicts):
     return [verdict.status for verdict in verdicts]
 
 
+@pytest.mark.slow
 def test_an_answer_that_hangs_is_killed_in_time_and_later_ones_are_judged():
     verifier = Verifier(MATHS, workers=1, timeout=3.0, memory=4.0)
     verifier([("1", "1")])
@@ -43,6 +44,7 @@ def test_an_answer_that_hangs_is_killed_in_time_and_later_ones_are_judged():
     verifier.close()
 
 
+@pytest.mark.slow
 def test_a_process_killed_from_outside_is_a_crash_and_the_next_answer_is_judged(verifier):
     verifier([("1", "1")])
     process = verifier.workers[0].process
@@ -113,6 +115,7 @@ def test_a_copy_has_processes_of_its_own(verifier):
     assert verifier.workers[0].process.poll() is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="waits for a process that is no child, which needs a pidfd")
 @pytest.mark.parametrize("answer", ["1", TOWER])
 def test_no_process_outlives_the_trainer_idle_or_hanging(answer):

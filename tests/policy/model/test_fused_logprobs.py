@@ -25,6 +25,7 @@ on_kernels = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DEVICE == "cuda" or "TRITON_INTERPRET" in os.environ, reason="they are run right here")
 def test_the_kernels_agree_with_the_formulas_when_interpreted(tmp_path):
     if not TRITON.is_dir():
@@ -69,6 +70,7 @@ print("compiled")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("TRITON_INTERPRET" in os.environ, reason="interpreted, nothing is compiled")
 def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     if not TRITON.is_dir():

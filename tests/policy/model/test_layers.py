@@ -86,6 +86,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompts", ["each", "share"])
 def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_model, prompts):
     """In a process of its own: compilers do not see through the types that tests check."""
@@ -109,6 +110,7 @@ print(AsyncCompile._ready_future.result(timeout=120))
 """
 
 
+@pytest.mark.slow
 def test_processes_that_make_kernels_start_before_the_first_forward():
     variables = os.environ | {"PYTHONPATH": str(SOURCE), "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # as vLLM leaves it
     result = subprocess.run(
@@ -117,6 +119,7 @@ def test_processes_that_make_kernels_start_before_the_first_forward():
     assert result.stdout.split() == ["ready"], result.stderr
 
 
+@pytest.mark.slow
 def test_compiled_and_checkpointed_weights_keep_their_names(tiny_model):
     plain, arranged = (
         LanguageModel(ModelSettings(tiny_model, "float32", 64, True, *how)).state_dict()

@@ -29,6 +29,7 @@ def test_every_picture_of_the_text_is_there_and_has_an_alt_text(written):
     assert len(found) >= 8 and all((written / path).is_file() and len(alt) > 30 for alt, path in found)
 
 
+@pytest.mark.slow
 def test_the_table_for_a_paper_has_an_interval_per_score(written):
     lines = (written / "table.tex").read_text().splitlines()
     assert (

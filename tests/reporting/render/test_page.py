@@ -45,6 +45,7 @@ def reported(tmp_path_factory, answer):
     return home / "report" / "report.html"
 
 
+@pytest.mark.slow
 def test_the_page_opens_without_a_network_and_says_what_there_is(reported, opened):
     with opened(reported) as page:
         assert page.locator("h1").inner_text().startswith("7 runs")

@@ -302,6 +302,7 @@ def test_sleep_on_a_cpu_changes_nothing(sampler, policy, reference):
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
 
 
+@pytest.mark.slow
 @needs_vllm
 def test_the_process_is_left_as_it_was(sampler, policy):
     set_threads, threads, state = torch.set_num_threads, torch.get_num_threads(), random_state()
@@ -318,6 +319,7 @@ def test_the_process_is_left_as_it_was(sampler, policy):
     assert random_state() == state
 
 
+@pytest.mark.slow
 @needs_vllm
 def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_model_untied, reference):
     sampler.stop()
@@ -331,6 +333,7 @@ def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_mode
     untied.stop()
 
 
+@pytest.mark.slow
 @needs_vllm
 @pytest.mark.parametrize("together", [1, 2], ids=["an engine each", "one engine"])
 def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(

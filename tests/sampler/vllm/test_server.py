@@ -16,6 +16,8 @@ from isentropic.sampler.vllm.colocated import available
 from isentropic.sampler.vllm.http import Service, serve
 from isentropic.sampler.vllm.server import VllmServerSampler
 
+pytestmark = pytest.mark.slow
+
 needs_vllm = pytest.mark.skipif(not available(), reason="vLLM is not installed")
 
 DECODING = Decoding(temperature=0.8, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
