@@ -14,7 +14,7 @@ from isentropic.config.compose import compose, loader_of
 from isentropic.config.entry import CONFIGS
 from isentropic.launching.devices import Resources
 from isentropic.launching.local import Local, check_fits
-from isentropic.runs.status import read
+from isentropic.runs.status import read_status
 
 ALONE = Resources(processes=1, nodes=1, gpu=True)
 
@@ -33,7 +33,7 @@ def test_one_failed_job_stops_no_other_and_the_same_command_runs_what_is_missing
     assert f"log: {folder}/does=fails,size=2/train.log" in out
     names = {f"does={does},size={size}" for does in ("fails", "nothing") for size in (1, 2)}
     assert {path.name for path in folder.iterdir()} == {"multirun.yaml", *names}
-    status = read(folder / "does=fails,size=1")
+    status = read_status(folder / "does=fails,size=1")
     assert status and (status.status, status.error) == ("failed", "RuntimeError: no luck with 1")
     assert "second line" in (folder / "does=fails,size=1" / "train.log").read_text()
 
@@ -74,7 +74,7 @@ def test_stopping_a_sweep_stops_its_jobs_first_and_the_same_command_goes_on(proj
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 143
     assert "2 unfinished" in out and "stopped by SIGINT" in out and "not started" in out
-    status = read(folder)
+    status = read_status(folder)
     assert status and status.status == "stopped"
     (project / "mended").touch()
     code, out = sweep("does=waits", "seed=1,2", "hydra.sweep.dir=grid")

@@ -5,7 +5,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from isentropic.launching.resume import SAMPLE, describe_change, move_aside, pending_jobs, representative_jobs, resolved
-from isentropic.runs.status import Status, read, write
+from isentropic.runs.status import Status, read_status, write_status
 
 
 def left(job, compose, status: str = "done", result: float | None = 0.5, pid: int = 0, host: str = "", **changed):
@@ -14,7 +14,7 @@ def left(job, compose, status: str = "done", result: float | None = 0.5, pid: in
     config = compose(job.overrides)
     config.hydra.runtime.output_dir = str(job.folder)
     (job.folder / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(resolved(config) | changed)))
-    write(job.folder, Status(status, None, "", 60.0, host or socket.gethostname(), pid, [], {}, result))  # pyright: ignore
+    write_status(job.folder, Status(status, None, "", 60.0, host or socket.gethostname(), pid, [], {}, result))  # pyright: ignore
     return job
 
 
@@ -93,7 +93,7 @@ def test_what_is_moved_aside_is_all_there(job, compose):
     for i in (1, 2):
         assert move_aside([one, two], one.folder.parent) == [one]
         kept = one.folder.parent.with_name(f"sweep.{i}") / "seed=1"
-        status = read(kept)
+        status = read_status(kept)
         assert status and status.status == "done" and not one.folder.exists()
         left(one, compose)
 

@@ -5,7 +5,7 @@ import pytest
 
 from isentropic.launching import Outcome
 from isentropic.launching.summary import OUTCOMES, conclude, outcome_of, table
-from isentropic.runs.status import Status, write
+from isentropic.runs.status import Status, write_status
 
 
 def test_the_table_counts_and_says_of_what_did_not_go_well_why_and_where(job):
@@ -69,7 +69,7 @@ def test_how_a_job_ended_is_told_by_its_status_its_exit_code_or_its_last_words(j
     one.folder.mkdir(parents=True)
     one.log.write_text("first" + os.linesep + "error: the last line\n\n")
     if status:
-        write(one.folder, status)
+        write_status(one.folder, status)
     outcome = outcome_of(one, code, pid)
     assert outcome.ending == ending and outcome.reason.startswith(reason)
     assert outcome.result == (status.result if status else None)

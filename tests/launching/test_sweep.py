@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isentropic.runs.status import read
+from isentropic.runs.status import read_status
 
 TWINS = [
     "tags=[killed],[whole]",  # changes nothing of what is learnt
@@ -64,14 +64,14 @@ def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start
     killed, whole = tmp_path / "grid" / "tags=killed", tmp_path / "grid" / "tags=whole"
     process = start("train", *grid)
     last_of(killed, "step 1/3")
-    status = read(killed)
+    status = read_status(killed)
     assert status and status.status == "running"
     (second,) = seconds_of(status.pid)
     os.kill(status.pid, signal.SIGKILL)
     out, err = process.communicate(timeout=600)
     assert process.returncode == 1, out + err
     assert "1 done, 1 failed" in out and "killed by SIGKILL" in out
-    assert (killed / "metrics.csv").exists() and read(whole).status == "done"
+    assert (killed / "metrics.csv").exists() and read_status(whole).status == "done"
 
     assert not is_second(second), "it has outlived the first rank of its job"
     assert {path.name for path in killed.parent.iterdir()} == {"tags=killed", "tags=whole", "multirun.yaml"}
@@ -84,5 +84,5 @@ def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start
     assert set(metrics(whole)) == {(0, True), (1, False), (2, False), (2, True), (3, False), (3, True)}
     assert (killed / "metrics.1.csv").exists() and metrics(killed) == metrics(whole)
     assert (killed / "samples.jsonl").read_text() == (whole / "samples.jsonl").read_text()
-    ended, twin = read(killed), read(whole)
+    ended, twin = read_status(killed), read_status(whole)
     assert ended.status == "done" and ended.result == twin.result and ended.seconds > 0

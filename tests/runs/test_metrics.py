@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from isentropic.runs.metrics import parts, read
+from isentropic.runs.metrics import metrics_files, read_metrics
 
 
 @pytest.fixture
@@ -16,34 +16,34 @@ def csv(tmp_path):
 
 
 def values(log, name="entropy/mean"):
-    return list(zip(log.metrics[name].steps.tolist(), log.metrics[name].values.tolist(), strict=True))
+    return list(zip(log.series[name].steps.tolist(), log.series[name].values.tolist(), strict=True))
 
 
 def test_rollouts_and_evaluations_stand_on_lines_of_their_own(csv):
-    log = read([csv("entropy/mean,eval/avg@8,step\n,0.2,0\n0.3,,1\n0.25,,2\n,0.4,2\n")])
+    log = read_metrics([csv("entropy/mean,eval/avg@8,step\n,0.2,0\n0.3,,1\n0.25,,2\n,0.4,2\n")])
     assert values(log) == [(1, 0.3), (2, 0.25)] and values(log, "eval/avg@8") == [(0, 0.2), (2, 0.4)]
     assert log.remarks == [] and log.broken == {}
 
 
 def test_what_a_report_does_not_tell_of_is_not_kept(csv):
-    log = read([csv("advantage/correct,credit/stare,credit/stare_positive_expected,step\n1,2,3,1\n")])
-    assert set(log.metrics) == {"credit/stare"}
+    log = read_metrics([csv("advantage/correct,credit/stare,credit/stare_positive_expected,step\n1,2,3,1\n")])
+    assert set(log.series) == {"credit/stare"}
 
 
 def test_a_line_that_was_cut_off_is_left_out(csv):
-    log = read([csv("entropy/mean,rollout/reward,step\n0.3,0.5,1\n0.2,0.6,2\n0.1,0.")])
+    log = read_metrics([csv("entropy/mean,rollout/reward,step\n0.3,0.5,1\n0.2,0.6,2\n0.1,0.")])
     assert values(log) == [(1, 0.3), (2, 0.2)]
     assert log.remarks == ["the last line of metrics.csv was cut off and left out"]
 
 
 def test_a_header_that_changes_midway_begins_a_new_table(csv):
-    log = read([csv("entropy/mean,step\n0.3,1\nrollout/reward,entropy/mean,step\n0.5,0.2,2\n")])
+    log = read_metrics([csv("entropy/mean,step\n0.3,1\nrollout/reward,entropy/mean,step\n0.5,0.2,2\n")])
     assert values(log) == [(1, 0.3), (2, 0.2)] and values(log, "rollout/reward") == [(2, 0.5)]
     assert log.remarks == ["the header of metrics.csv changes midway; all its parts were read"]
 
 
 def test_lines_that_are_no_numbers_are_counted(csv):
-    log = read([csv("entropy/mean,step\n0.3,1\nrubbish,2\n0.1\n0.2,3\n")])
+    log = read_metrics([csv("entropy/mean,step\n0.3,1\nrubbish,2\n0.1\n0.2,3\n")])
     assert values(log) == [(1, 0.3), (3, 0.2)]
     assert log.remarks == ["2 lines of metrics.csv left out: no numbers, or not as many as the header has names"]
 
@@ -53,13 +53,13 @@ def test_of_parts_the_newest_counts(csv, tmp_path):
     csv("step,entropy/mean\n3,0.15\n4,0.14\n", "metrics.2.csv")
     csv("entropy/mean,step\n0.1,4\n", "metrics.10.csv")
     csv("entropy/mean,step\n0.05,5\n")
-    files = parts(tmp_path, {file.name for file in tmp_path.iterdir()})
+    files = metrics_files(tmp_path)
     assert [file.name for file in files] == ["metrics.1.csv", "metrics.2.csv", "metrics.10.csv", "metrics.csv"]
-    assert values(read(files)) == [(1, 0.3), (2, 0.2), (3, 0.15), (4, 0.1), (5, 0.05)]
+    assert values(read_metrics(files)) == [(1, 0.3), (2, 0.2), (3, 0.15), (4, 0.1), (5, 0.05)]
 
 
 def test_nan_is_an_alarm_where_it_can_never_be_right(csv):
-    log = read(
+    log = read_metrics(
         [csv("entropy/mean,advantage/correct,credit/stare,policy/loss,step\n0.3,nan,nan,0.1,1\nnan,1,0.5,inf,2\n")]
     )
     assert log.broken == {"entropy/mean": 2, "policy/loss": 2}
@@ -67,11 +67,11 @@ def test_nan_is_an_alarm_where_it_can_never_be_right(csv):
 
 
 def test_a_step_logged_twice_counts_as_it_was_last(csv):
-    assert values(read([csv("entropy/mean,step\n0.3,2\n0.2,1\n0.4,2\n")])) == [(1, 0.2), (2, 0.4)]
+    assert values(read_metrics([csv("entropy/mean,step\n0.3,2\n0.2,1\n0.4,2\n")])) == [(1, 0.2), (2, 0.4)]
 
 
 def test_the_entropy_of_older_runs_has_the_name_of_today(csv):
-    assert values(read([csv("policy/entropy,step\n0.3,1\n")])) == [(1, 0.3)]
+    assert values(read_metrics([csv("policy/entropy,step\n0.3,1\n")])) == [(1, 0.3)]
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_the_entropy_of_older_runs_has_the_name_of_today(csv):
     ],
 )
 def test_a_file_with_nothing_to_read_says_why(csv, text, remark):
-    log = read([csv(text)])
-    assert log.metrics == {} and remark in log.remarks
+    log = read_metrics([csv(text)])
+    assert log.series == {} and remark in log.remarks
 
 
 def test_windows_line_ends_are_line_ends(csv):
-    assert values(read([csv("entropy/mean,step\r\n0.3,1\r\n0.2,2\r\n")])) == [(1, 0.3), (2, 0.2)]
+    assert values(read_metrics([csv("entropy/mean,step\r\n0.3,1\r\n0.2,2\r\n")])) == [(1, 0.3), (2, 0.2)]
 
 
 def test_metrics_logged_together_share_their_steps(csv):
-    log = read([csv("entropy/mean,rollout/reward,step\n" + "".join(f"0.3,0.{i},{i}\n" for i in range(1, 9)))])
-    assert log.metrics["entropy/mean"].steps is log.metrics["rollout/reward"].steps
-    assert log.metrics["rollout/reward"].last == 0.8 and not math.isnan(np.sum(log.metrics["rollout/reward"].values))
+    log = read_metrics([csv("entropy/mean,rollout/reward,step\n" + "".join(f"0.3,0.{i},{i}\n" for i in range(1, 9)))])
+    assert log.series["entropy/mean"].steps is log.series["rollout/reward"].steps
+    assert log.series["rollout/reward"].last == 0.8 and not math.isnan(np.sum(log.series["rollout/reward"].values))

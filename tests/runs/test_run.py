@@ -4,6 +4,9 @@ import socket
 import pytest
 
 from isentropic.runs.run import find
+from isentropic.runs.status import boot_id, process_start
+
+STARTED = {"boot": boot_id(), "process_start": process_start(os.getpid())}
 
 
 def test_runs_are_found_at_any_depth_and_each_once(a_run, tmp_path):
@@ -43,7 +46,7 @@ def test_a_run_that_never_logged_is_a_run(a_run, tmp_path):
     [
         ({"status": "done"}, "done"),
         ({"status": "stopped"}, "stopped"),
-        ({"status": "running", "host": socket.gethostname(), "pid": os.getpid()}, "running"),
+        ({"status": "running", "host": socket.gethostname(), "pid": os.getpid()} | STARTED, "running"),
         ({"status": "running", "host": socket.gethostname(), "pid": 2**22 + 1}, "unfinished"),
         ({"status": "running", "host": "elsewhere", "pid": 2**22 + 1}, "running"),
         ({"status": "new word"}, "unknown"),

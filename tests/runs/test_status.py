@@ -3,12 +3,13 @@ import os
 import signal
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from isentropic.config.build import BadInput
-from isentropic.runs.status import Status, alive, read, recorded, write
+from isentropic.runs.status import Status, alive, read_status, recorded, write_status
 
 
 def ended(folder: Path, error: BaseException | None = None, result: float | None = None) -> Status:
@@ -21,7 +22,7 @@ def ended(folder: Path, error: BaseException | None = None, result: float | None
                 raise error
     except BaseException as same:
         assert same is error
-    found = read(folder)
+    found = read_status(folder)
     assert found
     return found
 
@@ -55,7 +56,7 @@ def test_ctrl_c_is_seen_behind_the_exit_that_lightning_makes_of_it(tmp_path: Pat
             raise KeyboardInterrupt
         except KeyboardInterrupt:
             sys.exit(1)
-    status = read(tmp_path)
+    status = read_status(tmp_path)
     assert status and status.status == "stopped"
 
 
@@ -66,7 +67,7 @@ def test_a_result_that_json_cannot_say_is_null(tmp_path: Path):
 def test_the_seconds_of_all_parts_add_up_those_of_a_killed_one_too(tmp_path: Path):
     first = ended(tmp_path)
     first.status, first.seconds, first.started = "running", 100.0, "before"
-    write(tmp_path, first)
+    write_status(tmp_path, first)
     began = (tmp_path / "status.json").stat().st_mtime
     (tmp_path / "metrics.csv").touch()
     os.utime(tmp_path / "metrics.csv", (began + 50, began + 50))
@@ -87,8 +88,24 @@ def test_a_run_lives_while_its_process_does(tmp_path: Path):
     assert not alive(tmp_path, status)
 
 
+def test_another_process_with_its_number_is_not_the_run(tmp_path: Path):
+    status = ended(tmp_path)
+    status.status = "running"
+    assert status.process_start is not None
+    assert not alive(tmp_path, replace(status, process_start=status.process_start - 1))
+    assert not alive(tmp_path, replace(status, boot="of another day"))
+    assert not alive(tmp_path, replace(status, process_start=None, boot=None)), "an older file with our own number"
+
+
+def test_a_run_of_another_host_is_gone_once_it_writes_nothing(tmp_path: Path):
+    status = replace(ended(tmp_path), status="running", host="elsewhere")
+    assert alive(tmp_path, status)
+    os.utime(tmp_path / "status.json", (0, 0))
+    assert not alive(tmp_path, status)
+
+
 @pytest.mark.parametrize("text", [None, "", "{", "[1]"])
 def test_a_folder_without_a_status_has_none(tmp_path: Path, text: str | None):
     if text is not None:
         (tmp_path / "status.json").write_text(text)
-    assert read(tmp_path) is None
+    assert read_status(tmp_path) is None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isentropic.commands.search_space import Choices, Range, given, metrics_files, parse, table, values_of
-from isentropic.runs.status import alive, read
+from isentropic.runs.status import alive, read_status
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -65,7 +65,7 @@ def study_of(search: Search) -> "Study":
             raise ValueError(f"{search.folder} holds a search with {name} {kept}, not {value}; name another folder")
         study.set_user_attr(name, value)
     for trial in study.get_trials(states=(TrialState.RUNNING,)):  # its search was stopped; it goes on in its folder
-        status = read(search.folder / place(trial))
+        status = read_status(search.folder / place(trial))
         if status and alive(search.folder / place(trial), status):
             raise ValueError(
                 f"trial {trial.number} of {search.folder} still runs, in process {status.pid}; wait, or stop it"
@@ -103,7 +103,7 @@ def run(search: Search, study: "Study") -> bool:
         print(f"trial {trial.number}: {search.metric} {values[-1]:.4g}{', stopped' if behind else ''}", flush=True)
         return True
     study.tell(trial, state=TrialState.FAIL)
-    record, log = read(folder), folder / "train.log"
+    record, log = read_status(folder), folder / "train.log"
     printed = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it printed nothing"]
     said = (record.error if record else None) or printed[-1].removeprefix("error: ")
     if status == 0:

@@ -38,9 +38,10 @@ from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.config.provenance import sources, tree
 from isentropic.launching.summary import conclude
-from isentropic.runs.status import FILE, recorded
+from isentropic.runs import files
+from isentropic.runs.status import recorded
 
-CONFIG_FILES = {".hydra", "config.yaml", "config_sources.txt", FILE}
+CONFIG_FILES = {files.HYDRA, files.CONFIG, files.CONFIG_SOURCES, files.STATUS}
 
 
 def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
@@ -191,7 +192,7 @@ def _record(cfg: DictConfig, folder: Path, configs: Path) -> None:
     job = HydraConfig.get()
     origin = sources(loader_of(configs, extra_configs()), str(job.job.config_name), task_overrides())
     text = tree(cfg, origin)
-    (folder / "config.yaml").write_text(OmegaConf.to_yaml(cfg, resolve=True))
-    (folder / "config_sources.txt").write_text(text)
+    (folder / files.CONFIG).write_text(OmegaConf.to_yaml(cfg, resolve=True))
+    (folder / files.CONFIG_SOURCES).write_text(text)
     if cfg.get("print_config"):
         print(text, flush=True)

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from isentropic.config.build import leaves
 from isentropic.launching import Compose, Job, Outcome
 from isentropic.runs.renamed import modern
-from isentropic.runs.status import Status, alive, read
+from isentropic.runs.status import Status, alive, read_status
 
 SAMPLE = 40  # jobs whose whole config is composed and compared, a fifth of a second each
 # Settings that change no result.
@@ -24,7 +24,7 @@ def pending_jobs(
     jobs: Sequence[Job], compose: Compose, queued: Collection[Job] = ()
 ) -> tuple[list[Job], list[Outcome]]:
     """Those to run, in order, and how it stands with the others. Whether the `queued` run is the launcher's to say."""
-    found = {job.folder: read(job.folder) for job in jobs}
+    found = {job.folder: read_status(job.folder) for job in jobs}
     there = [job for job in jobs if (job.folder / "config.yaml").exists()]
     differing = changed_jobs(there, compose)
     todo: list[Job] = []
@@ -128,5 +128,5 @@ def move_aside(jobs: Sequence[Job], sweep: Path) -> list[Job]:
 
 
 def is_running(folder: Path) -> bool:
-    status: Status | None = read(folder)
+    status: Status | None = read_status(folder)
     return status is not None and alive(folder, status)

@@ -18,7 +18,8 @@ from isentropic.config.build import BadInput
 from isentropic.launching import Job, Outcome
 from isentropic.launching.progress import Progress
 from isentropic.launching.summary import last_line
-from isentropic.runs.status import FILE, read
+from isentropic.runs.files import STATUS
+from isentropic.runs.status import read_status
 
 WAITING_REASONS = (  # of a job that starts by itself
     "None",
@@ -62,7 +63,7 @@ def sweep_folder(jobs: Iterable[Job]) -> Path:
 
 
 def status_mtime(job: Job) -> int:
-    file = job.folder / FILE
+    file = job.folder / STATUS
     return file.stat().st_mtime_ns if file.exists() else 0
 
 
@@ -157,13 +158,13 @@ def still_queued(waiting: Mapping[Job, Submission]) -> Iterator[Outcome]:
 
 def has_ended(job: Job, submission: Submission) -> bool:
     """Whether its status.json says how it ended; network file systems show that seconds later."""
-    status = read(job.folder)
+    status = read_status(job.folder)
     return status is not None and status_mtime(job) != submission.status_before and status.status != "running"
 
 
 def final_outcome(job: Job, submission: Submission) -> Outcome:
     """How a job that is no longer in the queue ended: by its status, or by what SLURM remembers of it."""
-    status = read(job.folder)
+    status = read_status(job.folder)
     if status is None or status_mtime(job) == submission.status_before:
         why = slurm_state(submission.id)
         return Outcome(job, "failed", f"{why} before it began: {last_line(job) or 'no output'}")

@@ -6,7 +6,7 @@ from collections import Counter
 
 from isentropic.launching import Ending, Job, Outcome
 from isentropic.launching.progress import clock
-from isentropic.runs.status import read
+from isentropic.runs.status import read_status
 
 OUTCOMES: list[Outcome] = []  # of this process's sweep, over all its batches
 MAX_LISTED = 20  # jobs listed for each ending that is fine
@@ -51,7 +51,7 @@ def _lines(outcome: Outcome) -> list[str]:
 
 def outcome_of(job: Job, code: int, pid: int | None = None) -> Outcome:
     """How a job's process ended, by its exit code and what it left behind; `pid` tells its status from an older one."""
-    status = read(job.folder)
+    status = read_status(job.folder)
     if status and pid is not None and status.pid != pid:
         status = None
     seconds = status.seconds if status else None

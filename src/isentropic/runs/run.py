@@ -1,20 +1,19 @@
 """Run folders, of any age and in any state, as what they were told to do and what they logged."""
 
-import json
 import os
-import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
-from isentropic.runs.metrics import Series, parts, read
+from isentropic.runs import files
+from isentropic.runs.metrics import Series, metrics_files, read_metrics
 from isentropic.runs.parallel import spread
 from isentropic.runs.settings import Scalar, flat, items
+from isentropic.runs.status import Status, alive, read_status
 
-MARKS = {"status.json", "config_sources.txt", "metrics.csv"}  # any of them makes a folder a run's
-INNER = {"checkpoints", ".hydra", ".git", "wandb", "tensorboard", "__pycache__", ".venv"}
+MARKS = {files.STATUS, files.CONFIG_SOURCES, files.METRICS}  # any of them makes a folder a run's
+INNER = {files.CHECKPOINTS, files.HYDRA, ".git", "wandb", "tensorboard", "__pycache__", ".venv"}
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,9 @@ def identity(folder: Path) -> tuple[int, int]:
 
 def run_folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
     """With the names of their files; what lies inside a run's folder is its own."""
-    for place, inner, files in os.walk(folder):
-        names = set(files)
-        if names & MARKS or ("config.yaml" in names and ".hydra" in inner):
+    for place, inner, inside in os.walk(folder):
+        names = set(inside)
+        if names & MARKS or (files.CONFIG in names and files.HYDRA in inner):
             yield Path(place), names
             inner.clear()
         inner[:] = sorted(set(inner) - INNER)
@@ -91,74 +90,53 @@ def run_folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
 def load(place: tuple[Path, set[str]], label: str) -> Run:
     """Of a run's folder and the names of its files."""
     folder, names = place
-    log = read(parts(folder, names))
-    remarks = list(log.remarks)
-    if not {"metrics.csv"} & names:
-        remarks.append("there is no metrics.csv")
+    metrics = read_metrics(metrics_files(folder, names))
+    remarks = list(metrics.remarks)
+    if files.METRICS not in names:
+        remarks.append(f"there is no {files.METRICS}")
     config = _config(folder, names, remarks)
-    state = _state(folder, names, remarks)
-    overrides = state.get("overrides") or _overrides(folder)
+    status = read_status(folder) if files.STATUS in names else None
+    if status is None and files.STATUS in names:
+        remarks.append(f"{files.STATUS} could not be read")
     run = Run(
         folder=folder,
         label=label,
         config=config,
-        overrides=tuple(map(str, overrides)),
-        status=_status(state),
-        error=str(state.get("error") or ""),
-        metrics=log.metrics,
-        broken=log.broken,
+        overrides=tuple(map(str, (status and status.overrides) or _overrides(folder))),
+        status=_state(folder, status),
+        error=str((status and status.error) or ""),
+        metrics=metrics.series,
+        broken=metrics.broken,
         remarks=remarks,
     )
-    return run if state else _judged(run)
+    return run if status else _by_its_rollouts(run)
 
 
 def _config(folder: Path, names: set[str], remarks: list[str]) -> dict[str, Scalar]:
-    if "config.yaml" not in names:
-        remarks.append("there is no config.yaml, so its settings are unknown")
+    if files.CONFIG not in names:
+        remarks.append(f"there is no {files.CONFIG}, so its settings are unknown")
         return {}
     try:
-        return flat((folder / "config.yaml").read_text(errors="replace"))
+        return flat((folder / files.CONFIG).read_text(errors="replace"))
     except (OSError, ValueError) as error:
-        remarks.append(f"config.yaml could not be read ({error}), so its settings are unknown")
-        return {}
-
-
-def _state(folder: Path, names: set[str], remarks: list[str]) -> dict[str, Any]:
-    if "status.json" not in names:
-        return {}
-    try:
-        state = json.loads((folder / "status.json").read_text())
-        return state if isinstance(state, dict) else {}
-    except (OSError, ValueError):
-        remarks.append("status.json could not be read")
+        remarks.append(f"{files.CONFIG} could not be read ({error}), so its settings are unknown")
         return {}
 
 
 def _overrides(folder: Path) -> list[str]:
     try:
-        return items((folder / ".hydra" / "overrides.yaml").read_text())
+        return items((folder / files.OVERRIDES).read_text())
     except (OSError, ValueError):
         return []
 
 
-def _status(state: dict[str, Any]) -> str:
-    status = str(state.get("status", "unknown"))
-    if status == "running" and state.get("host") == socket.gethostname() and not _alive(state.get("pid")):
-        return "unfinished"
-    return status if status in {"done", "failed", "stopped", "running"} else "unknown"
+def _state(folder: Path, status: Status | None) -> str:
+    if status is None or status.status not in ("done", "failed", "stopped", "running"):
+        return "unknown"
+    return "unfinished" if status.status == "running" and not alive(folder, status) else status.status
 
 
-def _alive(pid: Any) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return True
-    except (OSError, TypeError, ValueError):
-        return False
-    return True
-
-
-def _judged(run: Run) -> Run:
+def _by_its_rollouts(run: Run) -> Run:
     """Older runs left no status: those that learnt from all the rollouts they were to are done."""
     if run.planned is None:
         return run

@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Literal
 
 from isentropic import __version__
+from isentropic.runs.files import STATUS, write_whole
 
 State = Literal["running", "done", "failed", "stopped"]
-FILE = "status.json"
 QUIET = 1800.0  # seconds without a sign of life after which a run on another host counts as gone
 
 
 @dataclass
 class Status:
-    status: State
+    status: str  # a State, or a word of another version
     error: str | None  # the first line of it
     started: str  # ISO 8601, UTC, of the first part of a resumed run
     seconds: float  # over all parts
@@ -38,21 +38,26 @@ class Status:
     overrides: list[str]
     versions: dict[str, str | None]
     result: float | None  # what the run returned, for sweepers
+    # A pid alone may be given to another process. Null in older files, and where there is no /proc.
+    boot: str | None = None  # of the kernel on which the process runs
+    process_start: int | None = None  # in clock ticks since that boot
 
 
-def read(folder: Path) -> Status | None:
-    """None where there is none, or none of ours."""
+UNKNOWN = Status("unknown", None, "", 0.0, "", 0, [], {}, None)
+
+
+def read_status(folder: Path) -> Status | None:
+    """None where there is none, or none of ours. What an older file does not have is null or empty."""
     try:
-        content = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return Status(**{field.name: content.get(field.name) for field in fields(Status)})
+        content = json.loads((folder / STATUS).read_text(encoding="utf-8"))
+        known = {field.name: content[field.name] for field in fields(Status) if content.get(field.name) is not None}
+        return Status(**(asdict(UNKNOWN) | known))
     except (OSError, ValueError, AttributeError):
         return None
 
 
-def write(folder: Path, status: Status) -> None:
-    unfinished = folder / f".{FILE}.{os.getpid()}"
-    unfinished.write_text(json.dumps(asdict(status), indent=1) + "\n", encoding="utf-8")
-    os.replace(unfinished, folder / FILE)
+def write_status(folder: Path, status: Status) -> None:
+    write_whole(folder / STATUS, json.dumps(asdict(status), indent=1) + "\n")
 
 
 def alive(folder: Path, status: Status) -> bool:
@@ -60,18 +65,38 @@ def alive(folder: Path, status: Status) -> bool:
     if status.status != "running":
         return False
     if status.host != socket.gethostname():
-        return time.time() - touched(folder) < QUIET
+        return time.time() - last_written(folder) < QUIET
+    if status.process_start is not None:
+        return (status.boot, status.process_start) == (boot_id(), process_start(status.pid))
     try:
-        os.kill(status.pid, 0)
-    except ProcessLookupError:
-        return False
+        os.kill(int(status.pid), 0)
     except PermissionError:
         return True
+    except (OSError, TypeError, ValueError):
+        return False
     program = Path(f"/proc/{status.pid}/exe")  # not its title, which a program may change
-    return "python" in program.resolve().name if program.exists() else True  # not another one with its number
+    is_python = "python" in program.resolve().name if program.exists() else True
+    return is_python and status.pid != os.getpid()  # this process would have written when it began
 
 
-def touched(folder: Path) -> float:
+def boot_id() -> str | None:
+    """None where there is no /proc."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def process_start(pid: int) -> int | None:
+    """In clock ticks since the machine's boot; None for a process that does not run, and where there is no /proc."""
+    try:
+        state, *numbers = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return None if state in "ZX" else int(numbers[18])  # a zombie has ended
+    except OSError:
+        return None
+
+
+def last_written(folder: Path) -> float:
     """When a file of the run was last written, in seconds since the epoch."""
     return max((path.stat().st_mtime for path in folder.iterdir() if path.is_file()), default=0.0)
 
@@ -79,11 +104,23 @@ def touched(folder: Path) -> float:
 @contextmanager
 def recorded(folder: Path, overrides: list[str]) -> Generator[Status]:
     """Keeps status.json for what happens inside; `result` may be set."""
-    before, clock = read(folder), time.monotonic()
+    before, clock = read_status(folder), time.monotonic()
     spent = seconds_of(folder, before) if before else 0.0
     started = before.started if before else datetime.now(UTC).isoformat(timespec="seconds")
-    record = Status("running", None, started, spent, socket.gethostname(), os.getpid(), overrides, versions(), None)
-    write(folder, record)
+    record = Status(
+        status="running",
+        error=None,
+        started=started,
+        seconds=spent,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        boot=boot_id(),
+        process_start=process_start(os.getpid()),
+        overrides=overrides,
+        versions=versions(),
+        result=None,
+    )
+    write_status(folder, record)
     try:
         yield record
         record.status = "done"
@@ -96,12 +133,12 @@ def recorded(folder: Path, overrides: list[str]) -> Generator[Status]:
         record.seconds = round(spent + time.monotonic() - clock, 3)
         if record.result is not None and not math.isfinite(record.result):
             record.result = None  # JSON knows neither NaN nor infinity
-        write(folder, record)
+        write_status(folder, record)
 
 
 def seconds_of(folder: Path, status: Status) -> float:
     """A killed part could not add its own: it lasted from writing its status to its last sign of life."""
-    lost = touched(folder) - (folder / FILE).stat().st_mtime if status.status == "running" else 0.0
+    lost = last_written(folder) - (folder / STATUS).stat().st_mtime if status.status == "running" else 0.0
     return (status.seconds or 0.0) + max(0.0, lost)
 
 

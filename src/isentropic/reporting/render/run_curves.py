@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from isentropic.runs.metrics import parts
+from isentropic.runs.metrics import metrics_files
 
 # Okabe and Ito 2008: told apart by the colour-blind too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -52,7 +52,7 @@ def load(folder: Path, label: str) -> Run:
         raise ValueError(f"no metrics.csv in {folder}; give the folder of a run made with logger=csv")
     values: dict[str, dict[float, float]] = {}
     home = files[-1].parent
-    for part in parts(home, [file.name for file in home.iterdir()]):
+    for part in metrics_files(home):
         for row in csv.DictReader(part.read_text().splitlines()):
             if row.get("step"):
                 for name, value in row.items():

@@ -1,0 +1,29 @@
+"""What the files of a run folder are called, and how one is written whole."""
+
+import os
+from pathlib import Path
+
+CONFIG = "config.yaml"  # resolved
+CONFIG_SOURCES = "config_sources.txt"  # each value and where it came from
+STATUS = "status.json"
+METRICS = "metrics.csv"
+SAMPLES = "samples.jsonl"  # completions, token by token
+SCORES = "scores.json"  # of `isentropic eval`
+CURVES = "curves.png"
+LOG = "train.log"  # what a run printed that others started
+CHECKPOINTS = "checkpoints"
+LAST_CHECKPOINT = f"{CHECKPOINTS}/last.ckpt"
+HYDRA = ".hydra"
+OVERRIDES = f"{HYDRA}/overrides.yaml"
+MULTIRUN = "multirun.yaml"  # of a sweep, in the folder around its runs'
+
+
+def write_whole(file: Path, text: str) -> None:
+    """A reader finds the old content or the new, never a part of it."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, file)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
