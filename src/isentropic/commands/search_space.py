@@ -4,7 +4,6 @@
 `key=a,b,c` are choices. Everything else is an override of Hydra's, also what only looks like choices: `'key=[a,b]'`.
 """
 
-import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isentropic.runs.metrics import parts, read
+from isentropic.runs.metrics import metrics_files, read_metrics
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -81,12 +80,8 @@ def given(params: Mapping[str, Any]) -> list[str]:
 
 def values_of(folder: Path, metric: str) -> list[tuple[int, float]]:
     """Steps and values, of whole lines only: the file may be growing."""
-    series = read(metrics_files(folder)).metrics.get(metric)
+    series = read_metrics(metrics_files(folder), re.escape(metric)).series.get(metric)
     return [] if series is None else list(zip(series.steps.tolist(), series.values.tolist(), strict=True))
-
-
-def metrics_files(folder: Path) -> list[Path]:
-    return parts(folder, os.listdir(folder))
 
 
 def table(trials: Iterable["FrozenTrial"], fixed: Sequence[str], keys: Sequence[str], metric: str) -> str:

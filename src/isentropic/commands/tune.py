@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isentropic.commands.search_space import Choices, Range, given, metrics_files, parse, table, values_of
+from isentropic.commands.search_space import Choices, Range, given, parse, table, values_of
+from isentropic.runs.metrics import metrics_files
 from isentropic.runs.status import alive, read_status
 
 if TYPE_CHECKING:
