@@ -1,5 +1,7 @@
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -40,16 +42,18 @@ def test_what_is_done_is_left_and_what_is_missing_stopped_failed_or_killed_is_to
 
 
 def test_what_still_runs_is_left_alone_here_and_elsewhere(job, compose):
-    here = left(job("seed=1"), compose, "running", pid=os.getpid())
+    waits = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    here = left(job("seed=1"), compose, "running", pid=waits.pid)
     there = left(job("seed=2"), compose, "running", host="elsewhere", pid=1)
     lost = left(job("seed=3"), compose, "running", host="elsewhere", pid=1)
     for path in lost.folder.iterdir():
         os.utime(path, (0, 0))
     todo, rest = endings([here, there, lost], compose)
     assert todo == ["seed=3"]
-    assert rest["seed=1"].reason == f"it runs already, as process {os.getpid()} on {socket.gethostname()}"
+    assert rest["seed=1"].reason == f"it runs already, as process {waits.pid} on {socket.gethostname()}"
     assert rest["seed=2"].ending == "unfinished"
     assert move_aside([here], here.folder.parent) == []
+    waits.communicate(b"\n")
 
 
 def test_a_run_of_other_settings_is_neither_skipped_nor_gone_on_with(job, compose):
