@@ -24,6 +24,11 @@ def test_help_is_of_one_shape(name: str):
     assert help_of(name).startswith(f"usage: isentropic {name} ...\n\n")
 
 
+def test_help_lists_what_can_be_chosen():
+    assert "  algorithm/control: adaptive_coefficient, constant, gate" in help_of("train")
+    assert "algorithm/control" not in help_of("export")
+
+
 def test_help_imports_neither_torch_nor_hydra():
     code = "import sys; sys.argv[1:] = ['train', '--help']; from isentropic.__main__ import main; main(); "
     code += "assert not {'torch', 'lightning', 'hydra'} & set(sys.modules)"

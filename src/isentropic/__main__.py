@@ -4,6 +4,7 @@ import ast
 import difflib
 import runpy
 import sys
+import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +26,13 @@ COMMANDS = {
 }
 HELP = ("-h", "--help")
 WITH_PARSER = ("report", "tune")  # whose own parser lists their options
+COMPOSED = ("train", "eval", "plan", "preflight", "inspect", "benchmark")  # whose settings are composed from configs/
+CONFIGS = Path(__file__).with_name("configs")
+KEYS = """\
+Set any value by its dotted key: `--cfg job` prints all of them, print_config=true also where each comes from. With -m,
+values with commas between them are a sweep: each combination is a job in a process and folder of its own, and the
+same command later does what is missing; hydra.launcher.jobs=4 runs so many at once, hydra/launcher=slurm sends them to
+SLURM."""
 START = """isentropic train runs nothing without settings. Try
 
     isentropic train experiment=quickstart      # two minutes on a CPU
@@ -61,10 +69,18 @@ def overview() -> str:
 
 
 def help_of(name: str) -> str:
-    more = (
-        "isentropic " + name + " --cfg job prints every setting of a command line" if name in ("train", "eval") else ""
-    )
-    return f"usage: isentropic {name} ...\n\n{described(name)}\n\n{more}".rstrip()
+    text = f"usage: isentropic {name} ...\n\n{described(name)}"
+    return f"{text}\n\n{groups()}" if name in COMPOSED else text
+
+
+def groups() -> str:
+    """What can be chosen, from the names of files alone, as composing a config would take seconds."""
+    lines = ["Choose with group=option, or group=[option,option] where several go together:", ""]
+    for folder in sorted(path for path in CONFIGS.rglob("*") if path.is_dir()):
+        options = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
+        listed = f"  {folder.relative_to(CONFIGS).as_posix()}: {options}"
+        lines.append(textwrap.fill(listed, 110, subsequent_indent="    "))
+    return "\n".join([*lines, "", KEYS])
 
 
 def described(name: str) -> str:
