@@ -146,6 +146,7 @@ def test_samples_say_what_each_token_was_worth(quickstart):
         assert all(math.isfinite(x) and x <= 0 for x in line["logp"])
 
 
+@pytest.mark.slow
 def test_a_run_in_the_folder_of_another_keeps_its_metrics(inside, capsys):
     folder = inside(train, "rollout.steps=1", "rollout.batch_size=16")
     before = (folder / "metrics.csv").read_text()
@@ -223,6 +224,7 @@ def selections(folder: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     return {(line["prompt"], str(line["tokens"]), line["reward"] > 0): line for line in kept}
 
 
+@pytest.mark.slow
 def test_two_ranks_choose_the_tokens_that_one_chooses_but_for_near_ties(ranked, inside, tmp_path):
     """On rank 0's half of the answers, after one update of all, so that every number but the choice is the same."""
     once = ["algorithm=stare_c2", "algorithm/penalty=[kl]", *SETTING, "rollout/curation=[overlong]", "rollout.steps=1"]

@@ -52,6 +52,7 @@ def test_each_thing_that_is_wrong_is_said_in_words(forks, world, tmp_path: Path)
         assert any(text in line for line in wrong), f"{text} is not in {one.stdout}"
 
 
+@pytest.mark.slow
 def test_a_mistyped_setting_and_an_address_that_nobody_knows_are_one_sentence(forks, world):
     nowhere = world(2)[1] | {"MASTER_ADDR": "nobody.invalid"}
     found = forks("isentropic.commands.preflight", (["trainer.devises=2"], {}), ([], nowhere))

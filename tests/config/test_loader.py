@@ -1,5 +1,6 @@
 """A part that is swapped brings its own numbers, and what an experiment sets for one option stays with that option."""
 
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 
@@ -26,6 +27,7 @@ PARTS = [(step, option) for step in (*STEPS, *LISTS) for option in options(f"alg
 SOME = [*zip(cycle(RECIPES), PARTS, strict=False), *zip(RECIPES, cycle(PARTS), strict=False)]
 
 
+@cache
 def algorithm(*overrides: str) -> dict:
     cfg = compose(LOADER, "inspect", ["rollouts=none", *overrides])
     return OmegaConf.to_container(cfg.algorithm)

@@ -38,7 +38,9 @@ def test_an_old_config_is_read_under_the_names_of_today():
 
 
 @pytest.mark.parametrize("key", sorted({*renamed.KEYS, *renamed.GONE} - {"ckpt"}))
-@pytest.mark.parametrize("line", ["{}=1", "+{}=1", "~{}", "{}.x=1"])
+@pytest.mark.parametrize(
+    "line", ["{}=1", *(pytest.param(one, marks=pytest.mark.slow) for one in ("+{}=1", "~{}", "{}.x=1"))]
+)
 def test_an_old_key_is_answered_with_the_new_one(key: str, line: str):
     name = {"benchmark": "benchmark", "card": "plan"}.get(key.split(".")[0], "train")
     chosen = ["sampler=vllm_server"] if key == "sampler.patience" else []

@@ -98,6 +98,7 @@ def test_every_problem_is_solved_by_the_answer_it_was_made_from(task, split):
         assert all(0 <= int(step.partition("=")[2]) <= task.limit for step in answer.split(";"))
 
 
+@pytest.mark.slow
 def test_splits_share_no_multiset_whatever_the_seeds():
     def multisets(split, seed):
         problems = replace(COUNTDOWN, seed=seed).problems(split)

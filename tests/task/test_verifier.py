@@ -55,6 +55,7 @@ def test_a_process_killed_from_outside_is_a_crash_and_the_next_answer_is_judged(
     assert verifier.workers[0].process.pid != process.pid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
 def test_what_asks_the_trainer_to_stop_ends_no_judge(verifier, number):
     verifier([("1", "1")])
@@ -64,6 +65,7 @@ def test_what_asks_the_trainer_to_stop_ends_no_judge(verifier, number):
     assert verifier.workers[0].process is process and process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_idle_costs_no_answer(verifier):
     verifier([("1", "1")])
     process = verifier.workers[0].process
@@ -99,6 +101,7 @@ def test_verdicts_come_in_order_from_several_processes_off_the_main_thread():
     verifier.close()
 
 
+@pytest.mark.slow
 def test_processes_end_with_close_and_come_back_when_needed(verifier):
     verifier([("1", "1")])
     process = verifier.workers[0].process
@@ -107,6 +110,7 @@ def test_processes_end_with_close_and_come_back_when_needed(verifier):
     assert statuses(verifier([("1", "1")])) == ["right"]
 
 
+@pytest.mark.slow
 def test_a_copy_has_processes_of_its_own(verifier):
     verifier([("1", "1")])
     copy = pickle.loads(pickle.dumps(verifier))

@@ -10,6 +10,7 @@ import torch
 FIXTURES = ["core_algos", "rollout_corr", "trl_utils", "trl_grpo", "liger_grpo"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_a_peer_is_its_own_file_and_changes_nothing_around_it(fixture: str, request: pytest.FixtureRequest):
     before = builtins.__import__, list(sys.path), dict(os.environ)

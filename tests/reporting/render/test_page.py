@@ -102,6 +102,7 @@ def test_groups_are_hidden_and_lit(reported, opened):
         assert page.locator("#rp").get_attribute("class") == ""
 
 
+@pytest.mark.slow
 def test_of_many_groups_bands_and_seeds_are_those_of_the_one_pointed_at(tmp_path, opened):
     for recipe in ("grpo", "dapo", "stare", "stapo", "gtpo", "gspo", "cispo"):
         for seed in range(3):
