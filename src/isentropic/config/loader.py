@@ -106,4 +106,5 @@ def drop_unchosen(parts: Any) -> None:
                     del parts[name]
 
 
-hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # pyright: ignore[reportAttributeAccessIssue]  # also for hydra.main and hydra.compose
+# hydra.main and hydra.compose make theirs by this name
+hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # pyright: ignore[reportPrivateImportUsage, reportAttributeAccessIssue]
