@@ -131,9 +131,34 @@ def test_an_experiment_of_one_s_own_can_have_overrides(mine):
     assert "overrides" not in mine(settings)
 
 
+def test_an_experiment_s_numbers_stay_with_the_option_that_they_are_for(tmp_path: Path):
+    (tmp_path / "experiment").mkdir()
+    for name, swap in (("plain", ""), ("swapped", "  - override /algorithm/clipping: aspo\n")):
+        (tmp_path / f"experiment/{name}.yaml").write_text(
+            f"# @package _global_\ndefaults:\n  - quickstart\n  - override /algorithm: dapo\n{swap}  - _self_\n"
+            "algorithm: {clipping: {high: 0.4}}\n"
+        )
+    loader = loader_of(CONFIGS, str(tmp_path))
+
+    def high(*line: str) -> float:
+        return compose(loader, "train", [*line]).algorithm.clipping.high
+
+    assert high("experiment=plain") == 0.4 and high("experiment=swapped") == 0.4
+    assert high("experiment=plain", "algorithm/clipping=aspo") == 0.2
+    assert high("experiment=swapped", "algorithm/clipping=cispo") == 0.28
+
+
+def test_settings_of_a_part_that_does_not_exist_are_refused(tmp_path: Path):
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment/typo.yaml").write_text("# @package _global_\ncallbacks: {idel: {patience: 3}}\n")
+    with pytest.raises(BadInput, match=r"callbacks\.idel is no part that can be chosen; did you mean idle\?"):
+        compose(loader_of(CONFIGS, str(tmp_path)), "train", ["experiment=typo"])
+
+
 @pytest.mark.parametrize(
     "overrides, said",
     [
+        ({"algorithm/credit": {"stare": {}}}, "several are chosen; set algorithm.credit.NAME itself"),
         ({"algorithm": {"star": {}}}, "overrides.algorithm.star, and algorithm=star does not exist; did you mean"),
         ({"algoritm": {"stare": {}}}, "overrides.algoritm.stare, and algoritm=stare does not exist"),
     ],

@@ -21,7 +21,7 @@ import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import IConfigRepository
 from hydra._internal.defaults_list import create_defaults_list
-from hydra.core.default_element import ResultDefault
+from hydra.core.default_element import GroupDefault, ResultDefault
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -40,7 +40,7 @@ class ConfigLoader(ConfigLoaderImpl):
         self.choose(defaults)
         cfg = super()._compose_config_from_defaults_list(defaults, repo)
         for key in LISTS:
-            drop_unchosen(OmegaConf.select(cfg, key))
+            drop_unchosen(key, OmegaConf.select(cfg, key), repo.get_group_options(key.replace(".", "/")))
         return cfg
 
     def choose(self, defaults: Sequence[ResultDefault]) -> None:
@@ -53,9 +53,12 @@ class ConfigLoader(ConfigLoaderImpl):
         if default.package == PACKAGE and isinstance(config, DictConfig):
             with open_dict(config):
                 self.drop_swapped(config[PACKAGE], self.own_options(path, repo))
-        if default.package in ("", None) and isinstance(config, DictConfig) and KEY in config:
+        if default.package in ("", None) and isinstance(config, DictConfig):
             with open_dict(config):
-                self.apply(config, config.pop(KEY), path, repo)
+                if PACKAGE in config and isinstance(config[PACKAGE], DictConfig):
+                    own = self.own_options(f"{PACKAGE}/{self.chosen[PACKAGE]}", repo) | taken_by(loaded)
+                    self.drop_swapped(config[PACKAGE], own)
+                self.apply(config, config.pop(KEY, {}), path, repo)
         return loaded
 
     def drop_swapped(self, recipe: DictConfig, own: Mapping[str, str]) -> None:
@@ -74,6 +77,12 @@ class ConfigLoader(ConfigLoaderImpl):
     def apply(self, config: DictConfig, overrides: Any, path: str, repo: IConfigRepository) -> None:
         for group, options in overrides.items():
             known = repo.get_group_options(group)
+            if known and (group.replace("/", ".") in LISTS or group.count("/") > 1):
+                part = f"{group.replace('/', '.')}.NAME"
+                raise ConfigCompositionException(
+                    f"{path}.yaml sets {KEY}.{group}, from which several are chosen; set {part} itself, which holds "
+                    "where NAME is chosen"
+                )
             for option, settings in options.items():
                 if option not in known:
                     closest = difflib.get_close_matches(option, known, n=1)
@@ -97,12 +106,23 @@ def options_of(defaults: Sequence[ResultDefault]) -> dict[str, str]:
     }
 
 
-def drop_unchosen(parts: Any) -> None:
-    """Settings without the part that they are of."""
+def taken_by(experiment: ConfigResult) -> dict[str, str]:
+    """Options of the algorithm's steps that an experiment itself puts in the place of a recipe's."""
+    listed = experiment.defaults_list or []
+    groups = {str(entry.group).lstrip("/"): str(entry.value) for entry in listed if isinstance(entry, GroupDefault)}
+    return {group: option for group, option in groups.items() if group.startswith(f"{PACKAGE}/")}
+
+
+def drop_unchosen(key: str, parts: Any, known: list[str]) -> None:
+    """Settings without the part that they are of. Raises ConfigCompositionException where there is no such part."""
     if isinstance(parts, DictConfig):
         with open_dict(parts):
             for name, part in list(parts.items_ex(resolve=False)):
                 if isinstance(part, DictConfig) and "_target_" not in part:
+                    if name not in known:
+                        close = difflib.get_close_matches(str(name), known, n=1)
+                        hint = f"; did you mean {close[0]}?" if close else ""
+                        raise ConfigCompositionException(f"{key}.{name} is no part that can be chosen{hint}")
                     del parts[name]
 
 
