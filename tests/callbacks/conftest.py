@@ -1,5 +1,8 @@
 """A run in miniature: one training step is one rollout of two groups, learnt from in two optimizer steps."""
 
+import multiprocessing
+import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,11 @@ from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
 from isentropic.batch import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
+from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.policy.log_row import RolloutTrace
+from isentropic.policy.module import PolicyModule
+from isentropic.policy.timing import Clock
+from isentropic.rollout.datamodule import RolloutDataModule
 
 
 class Letters:
@@ -59,12 +66,17 @@ class Problems:
         yield rollout(0)
 
 
-class Rollouts(LightningDataModule):
+class Rollouts(RolloutDataModule):
+    """Without what asks a sampler."""
+
     report = {"rollout/tokens": 10.0}  # noqa: RUF012  # two were dropped before they could be learnt from
 
     def __init__(self, steps):
-        super().__init__()
+        LightningDataModule.__init__(self)
         self.stream, self.tokenizer = Stream(steps), Letters()
+
+    def setup(self, stage):
+        pass
 
     def train_dataloader(self):
         return self.stream
@@ -73,18 +85,24 @@ class Rollouts(LightningDataModule):
         return Problems()
 
 
-class Tiny(LightningModule):
+class Tiny(PolicyModule):
+    """Four numbers in place of a language model."""
+
     def __init__(self, logged=None, during=None):
-        super().__init__()
+        LightningModule.__init__(self)
         self.automatic_optimization = False
         self.weight = torch.nn.Parameter(torch.ones(4))
         self.logged, self.during = logged or (lambda step: {}), during or (lambda module: None)
         self.learn = [slice(0, 2), slice(2, 4)]  # rows of each optimizer step
-        self.rollouts, self.last_rollout, self.groups = 0, None, []
+        self.rollouts, self.last_rollout, self.last_row, self.groups = 0, None, {}, []
+        self.updates, self.clock = len(self.learn), Clock()
         self.algorithm = Algorithm(
             control=Constant(up=0.0, down=0.0), advantage=Grpo(divide_by_std=True), credit={}, ratio=TokenRatio(),
             clipping=Fixed(low=0.2, high=0.28, ceiling=10.0), penalty={}, aggregation=TokenMean(), scope="step",
         )  # fmt: skip
+
+    def configure_model(self):
+        pass
 
     def configure_optimizers(self):
         return torch.optim.AdamW(self.parameters(), lr=0.1)
@@ -108,13 +126,17 @@ class Tiny(LightningModule):
             )
             self.during(self)
         self.rollouts += 1
-        self.log_dict({"rollout/reward": 0.25, "entropy/mean": 0.3 / self.rollouts} | self.logged(self.rollouts))
+        self.last_row = {"rollout/reward": 0.25, "entropy/mean": 0.3 / self.rollouts} | self.logged(self.rollouts)
+        self.log_dict(self.last_row)
         self.log("step", float(self.rollouts))
 
     def validation_step(self, batch, batch_idx):
         value = 0.1 * (1 + self.rollouts)
         self.log_dict({"eval/avg@8": value, "eval/avg@8_low": value - 0.05, "eval/avg@8_high": value + 0.05})
         self.log("step", float(self.rollouts))
+
+    def on_validation_epoch_end(self):
+        pass
 
     def on_save_checkpoint(self, checkpoint):
         checkpoint["rollouts"] = self.rollouts
@@ -146,3 +168,32 @@ def run(tmp_path):
 @pytest.fixture
 def tiny():
     return Tiny
+
+
+@pytest.fixture
+def ending(run, tiny, tmp_path):
+    """How a process ends, exit code and last words, in which something happens in the middle of the fifth rollout."""
+
+    def child(deed, further, settings):
+        once = iter([deed])
+        with (tmp_path / "stderr").open("w") as sys.stderr:
+            try:
+                module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
+                run(
+                    [*further, Checkpoint(every=3, sharded=False)],
+                    steps=9,
+                    module=module,
+                    enable_checkpointing=True,
+                    **settings,
+                )
+            except Exception as error:
+                print(*traceback.format_exception_only(error), file=sys.stderr)
+                sys.exit(1)
+
+    def end(deed, further=(), **settings):
+        process = multiprocessing.get_context("fork").Process(target=child, args=(deed, further, settings))
+        process.start()
+        process.join()
+        return process.exitcode, (tmp_path / "stderr").read_text().strip()
+
+    return end

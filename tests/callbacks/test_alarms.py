@@ -5,7 +5,7 @@ import pytest
 from isentropic.algorithm.clipping.dynamic import Dynamic
 from isentropic.algorithm.clipping.sapo import Sapo
 from isentropic.algorithm.ratio.geometric import GeometricRatio
-from isentropic.callbacks.alarms import Idle, activity, inert
+from isentropic.callbacks.alarms import Dropped, Idle, activity, inert
 from isentropic.callbacks.weight_sync import WeightSync
 
 
@@ -94,3 +94,34 @@ def test_what_is_not_logged_is_not_judged():
 def test_a_patience_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1 rollout"):
         Idle(0)
+
+
+@pytest.fixture
+def dropped(run, tiny, capsys):
+    def listen(logged):
+        run([Dropped(limit=0.15)], steps=4, module=tiny(logged))
+        lines = capsys.readouterr().err.splitlines()
+        return [line.removeprefix("warning: ") for line in lines if line.startswith("warning: ")]
+
+    return listen
+
+
+def test_a_correction_that_masks_much_is_told_once_with_the_share(dropped):
+    (told,) = dropped(lambda step: {"sampler/masked": 0.1 * step, "policy/empty": 0.0})
+    assert told.startswith("rollout 2: corrections of the sampler leave 20% of the tokens without weight")
+
+
+def test_a_step_without_any_token_left_is_told_once(dropped):
+    (told,) = dropped(lambda step: {"policy/kept": 0.5, "policy/empty": 0.25 * (step > 2)})
+    assert told.startswith("rollout 3: credit rules have dropped every token of an optimizer step")
+
+
+def test_rules_that_leave_enough_are_left_alone(dropped):
+    assert dropped(lambda step: {"sampler/masked": 0.1, "policy/empty": 0.0, "policy/kept": 0.2}) == []
+    assert dropped(lambda step: {}) == []
+
+
+def test_a_limit_that_is_no_share_is_refused():
+    for limit in (0, 1.5):
+        with pytest.raises(ValueError, match=r"dropped\.limit="):
+            Dropped(limit)

@@ -5,7 +5,7 @@ import time
 import pytest
 from rich.console import Console
 
-from isentropic.callbacks.progress import Progress, announce, clock, planned, time_left, unbroken
+from isentropic.callbacks.progress import Progress, clock, planned, time_left, unbroken
 
 LOGGED = {"control/target": 0.15, "throughput/tokens_per_second": 5213.0}
 
@@ -15,7 +15,7 @@ def test_off_a_terminal_it_is_plain_lines_that_say_it_all(run, tiny, capfd):
     first, *lines = capfd.readouterr().out.splitlines()
     assert first == "starting | 0:00 elapsed" and "\x1b" not in "".join(lines)
     phases = [line.split(" | ")[1] for line in lines]
-    each, end = ["training", "sampling"], ["training", "finishing", "evaluating", "finishing", "done"]
+    each, end = ["training", "sampling"], ["training", "evaluating", "evaluating", "finishing", "done"]
     assert phases == ["sampling", *each, *each, "evaluating", "sampling", *each, *end]
     assert re.fullmatch(
         r"step 4/4 \| done \| reward 0\.250 \| entropy 0\.075 \(target 0\.150\) \| avg@8 0\.500 \| 5,213 tokens/s"
@@ -55,17 +55,6 @@ def test_at_the_edge_there_is_room_for_what_the_terminal_echoes():
     progress.console = Console(file=screen, width=80)
     progress.console.print(progress.panel())
     assert {len(line) for line in screen.getvalue().splitlines()} == {80 - len("^C^C")}
-
-
-def test_others_may_announce_a_phase(run, tiny):
-    progress, phases = Progress(seconds=1000), []
-
-    def sync(module):
-        announce(module.trainer, "syncing")
-        phases.append(progress.phase)
-
-    run([progress], steps=1, module=tiny(during=sync))
-    assert set(phases) == {"syncing"}
 
 
 def test_time_left_counts_steps_and_evaluations_apart():

@@ -1,7 +1,10 @@
 import re
 
+import pytest
+from lightning import Trainer
+
 from isentropic.callbacks.checkpoint import Checkpoint
-from isentropic.callbacks.summary import Summary, before_during_after, thirds
+from isentropic.callbacks.summary import Curves, Summary, before_during_after, thirds
 
 
 def test_a_run_ends_with_one_table(run, capfd, monkeypatch):
@@ -44,3 +47,15 @@ def test_the_middle_is_the_middle():
 def test_the_precision_of_what_learns_is_said(run, capsys):
     run([Summary()], steps=1)
     assert "weights and optimizer state in float32" in capsys.readouterr().out
+
+
+def test_a_run_ends_with_a_picture(run, tmp_path):
+    run([Curves()], steps=3)
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_metrics_it_says_why_there_is_none(tiny, tmp_path):
+    trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", logger=False, enable_checkpointing=False)
+    with pytest.warns(UserWarning, match="add logger=csv"):
+        Curves().on_fit_end(trainer, tiny())
+    assert not (tmp_path / "curves.png").exists()

@@ -2,22 +2,18 @@
 
 import os
 import shutil
-import signal
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch import callbacks
 from lightning.pytorch.strategies import ModelParallelStrategy
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch.distributed.checkpoint.api import CheckpointException
 
-from isentropic.distributed import largest, rank
-
-STOP = signal.SIGINT, signal.SIGTERM
-# What clusters send before a time limit, some of them to every process and more than once; Windows has none of these.
-LIMIT = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+from isentropic.batch import RolloutBatch
+from isentropic.callbacks.graceful_stop import LIMIT, STOP, GracefulStop, leave
+from isentropic.callbacks.run import policy_of
 
 FOLDER = "rollout_"  # of a sharded one, beside the link to it
 
@@ -25,9 +21,8 @@ FOLDER = "rollout_"  # of a sharded one, beside the link to it
 class Checkpoint(callbacks.Checkpoint):
     """Writes `checkpoints/last.ckpt` every so many rollouts, after the last one, and when asked to stop.
 
-    Lightning's own counts optimizer steps, of which a rollout has several. The first CTRL-C or SIGTERM lets the rollout
-    end on all ranks, saves and leaves; the second leaves at once. SIGUSR1 or SIGUSR2, a cluster's warning that time is
-    short, does as the first, however often it comes. Raises OSError where the disk does not take it.
+    Lightning's own counts optimizer steps, of which a rollout has several. Asked by a signal, it lets the rollout end
+    on all ranks, saves and leaves. Raises OSError where the disk does not take it.
 
     A sharded one is a folder, to which `last.ckpt` is a link: a link is changed in one step, a folder is not.
     """
@@ -38,15 +33,13 @@ class Checkpoint(callbacks.Checkpoint):
             raise ValueError(f"checkpoint.every={every} must be at least 1 rollout")
         self.every, self.sharded = every, sharded
         self.saved = 0  # rollouts in the last good checkpoint
-        self.asked: int | None = None  # the signal to stop by
-        self.again = False  # whether the next CTRL-C or SIGTERM leaves at once
-        self.handlers: dict[int, Any] = {}
+        self.stop = GracefulStop()
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Before the engine starts, which may take minutes, and before Lightning takes the warning for itself."""
-        self.asked, self.again = None, False
+        self.stop.reset()
         if stage == "fit":
-            self.listen(*LIMIT)
+            self.stop.listen(*LIMIT)
 
     def check(self, trainer: Trainer) -> None:
         """Raises ValueError where no rank has a shard of its own to write."""
@@ -57,60 +50,41 @@ class Checkpoint(callbacks.Checkpoint):
             )
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.saved = rollouts(pl_module)
-        self.listen(*STOP)
-        if stop := largest(self.asked or 0):
-            leave(stop)
-
-    def listen(self, *numbers: int) -> None:
-        if threading.current_thread() is threading.main_thread():
-            self.handlers |= {number: signal.signal(number, self.ask) for number in numbers}
-
-    def ask(self, number: int, frame: Any) -> None:
-        if number in STOP:
-            if self.again:
-                leave(number)
-            self.again = True
-        if self.asked is None:
-            self.asked = number
-            if rank() == 0:
-                print(f"Stopping after this rollout, with a checkpoint; {why(number)}.", file=sys.stderr, flush=True)
+        self.saved = policy_of(pl_module).rollouts
+        self.stop.listen(*STOP)
+        if number := self.stop.agreed():
+            leave(number)
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
-        stop = largest(self.asked or 0)  # all leave by one signal, as the highest exit code is that of the job
+        number = self.stop.agreed()
         last = batch_idx + 1 == trainer.num_training_batches
-        if stop or last or rollouts(pl_module) % self.every == 0:
+        if number or last or policy_of(pl_module).rollouts % self.every == 0:
             self.save(trainer, pl_module)
-        if stop:
+        if number:
             trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost
-            leave(stop)
+            leave(number)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
         # else a finished run could not go on when asked for more rollouts
         checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]["is_last_batch"] = False
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        self.release()
+        self.stop.release()
         stopped = isinstance(exception, KeyboardInterrupt | SystemExit)
         # ranks that were interrupted anywhere cannot save together
-        if stopped and trainer.world_size == 1 and rollouts(pl_module) > self.saved:
+        if stopped and trainer.world_size == 1 and policy_of(pl_module).rollouts > self.saved:
             self.save(trainer, pl_module)
         if stopped and trainer.is_global_zero and path_of(trainer).exists():
             print(f"rollout {self.saved} is saved; go on with ckpt_path={path_of(trainer)}", flush=True)
 
     def teardown(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        self.release()
-
-    def release(self) -> None:
-        for number, handler in self.handlers.items():
-            signal.signal(number, handler)
-        self.handlers = {}
+        self.stop.release()
 
     def save(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Beside the last good one first, then in its place."""
-        path = path_of(trainer)
+        path, rollouts = path_of(trainer), policy_of(pl_module).rollouts
         folder, unfinished = path.parent, path.with_name("last.ckpt.unfinished")
         try:
             if trainer.is_global_zero:
@@ -119,17 +93,17 @@ class Checkpoint(callbacks.Checkpoint):
             trainer.strategy.barrier()
             trainer.save_checkpoint(unfinished)
             if trainer.is_global_zero:
-                replace(unfinished, path, rollouts(pl_module))
+                replace(unfinished, path, rollouts)
         except (OSError, RuntimeError, CheckpointException) as error:
             if trainer.is_global_zero:
                 remove(unfinished)
             kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
             raise OSError(
-                f"the checkpoint of rollout {rollouts(pl_module)} could not be written ({reason(error)}); {kept}; free"
+                f"the checkpoint of rollout {rollouts} could not be written ({reason(error)}); {kept}; free"
                 f" some space in {folder} and resume"
             ) from error
         trainer.strategy.barrier()
-        self.saved = rollouts(pl_module)
+        self.saved = rollouts
 
 
 def reason(error: BaseException) -> str:
@@ -139,21 +113,8 @@ def reason(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def why(number: int) -> str:
-    return "again stops at once" if number in STOP else "the time limit is near"
-
-
 def path_of(trainer: Trainer) -> Path:
     return Path(trainer.default_root_dir) / "checkpoints" / "last.ckpt"
-
-
-def rollouts(module: Any) -> int:
-    return int(module.rollouts)
-
-
-def leave(number: int) -> None:
-    """As shells count it; a KeyboardInterrupt would be swallowed in a spawned rank, and the others wait for ever."""
-    raise SystemExit(128 + number)
 
 
 def replace(new: Path, path: Path, count: int) -> None:

@@ -1,33 +1,35 @@
-"""Judges the policy before the first rollout and after the last; in between, trainer.val_check_interval does."""
+"""Evaluates the policy before the first rollout and after the last; in between, trainer.val_check_interval does."""
 
-import csv
 from pathlib import Path
-from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
+
+from isentropic.callbacks.run import policy_of
+from isentropic.runs.metrics import metrics_files, read_metrics
 
 
 class Evaluate(Callback):
     """Each policy once, also when a run goes on from a checkpoint."""
 
     def __init__(self) -> None:
-        self.judged: int | None = None  # rollouts behind the policy that was judged last
+        self.evaluated: int | None = None  # rollouts behind the policy that was evaluated last
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # in one answer for all ranks, as they judge together
-        missed = trainer.is_global_zero and missing(trainer, rollouts(pl_module))
-        if rollouts(pl_module) == 0 or trainer.strategy.reduce_boolean_decision(missed, all=False):
-            self.judge(trainer, pl_module)
+        # in one answer for all ranks, as they evaluate together
+        rollouts = policy_of(pl_module).rollouts
+        missed = trainer.is_global_zero and missing(trainer, rollouts)
+        if rollouts == 0 or trainer.strategy.reduce_boolean_decision(missed, all=False):
+            self.evaluate(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.judge(trainer, pl_module)
+        self.evaluate(trainer, pl_module)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.judged = rollouts(pl_module)
+        self.evaluated = policy_of(pl_module).rollouts
 
-    def judge(self, trainer: Trainer, module: LightningModule) -> None:
+    def evaluate(self, trainer: Trainer, module: LightningModule) -> None:
         """As the training loop does between two batches; there is no public call for it."""
-        if not trainer.enable_validation or self.judged == rollouts(module):
+        if not trainer.enable_validation or self.evaluated == policy_of(module).rollouts:
             return
         connector = trainer._logger_connector  # pyright: ignore[reportPrivateUsage]
         first = connector._first_loop_iter  # pyright: ignore[reportPrivateUsage]
@@ -39,18 +41,8 @@ class Evaluate(Callback):
 
 def missing(trainer: Trainer, step: int) -> bool:
     """Was this run stopped between a rollout's checkpoint and its evaluation? Its earlier metrics tell."""
-    every = trainer.val_check_batch
-    parts = sorted(Path(trainer.default_root_dir).glob("metrics.*.csv"))
-    if not parts or not isinstance(every, int) or step % every:
+    every, folder = trainer.val_check_batch, Path(trainer.default_root_dir)
+    earlier = metrics_files(folder, [path.name for path in folder.glob("metrics.*.csv")])
+    if not earlier or not isinstance(every, int) or step % every:
         return False
-    for part in parts:
-        with part.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                scored = any(value for name, value in row.items() if name and name.startswith("eval/"))
-                if scored and row.get("step") and float(row["step"]) == step:
-                    return False
-    return True
-
-
-def rollouts(module: Any) -> int:
-    return int(module.rollouts)
+    return not any(step in scores.steps for scores in read_metrics(earlier, "eval/.+").series.values())

@@ -2,12 +2,13 @@
 
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 
-from isentropic.callbacks.throughput import SLEEP
+from isentropic.batch import RolloutBatch
+from isentropic.callbacks.run import seconds_of
 from isentropic.distributed import gather
 
 GIB = 2**30
@@ -34,17 +35,19 @@ class Memory(Callback):
         if pl_module.device.type == "cuda":
             self.watch = Watch(pl_module.device, self.interval)
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
+    ) -> None:
         if self.watch:
             self.awake = self.watch.used()
             self.rollout = self.watch.peaks(0.0)
             self.watch.begin()
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
         if self.watch:
-            asleep = float(trainer.callback_metrics.get(SLEEP, 0.0))
+            asleep = seconds_of(trainer).sleep
             slept = max(0.0, self.awake - self.watch.least(asleep))
             found = {f"rollout_{name}": size for name, size in self.rollout.items()}
             found |= {f"update_{name}": size for name, size in self.watch.peaks(asleep).items()} | {"slept": slept}

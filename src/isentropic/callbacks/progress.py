@@ -5,11 +5,12 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import ProgressBar
 from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
@@ -17,7 +18,10 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
-Phase = Literal["starting", "sampling", "training", "syncing", "evaluating", "finishing", "done", "stopped", "failed"]
+from isentropic.batch import RolloutBatch
+from isentropic.callbacks.run import policy_of
+
+Phase = Literal["starting", "sampling", "training", "evaluating", "finishing", "done", "stopped", "failed"]
 OVER = ("done", "stopped", "failed")
 MARGIN = 4  # columns for the terminal's echo of CTRL-C, which at the edge would break the panel in two
 RECENT = 20  # steps that tell how long the next ones take
@@ -65,23 +69,30 @@ class Progress(ProgressBar):
         self.step_began = time.monotonic()
         self.enter("sampling")
 
-    def locate(self, trainer: Trainer, module: Any) -> None:
-        self.step, self.steps = int(module.rollouts), int(trainer.num_training_batches)
+    def locate(self, trainer: Trainer, module: LightningModule) -> None:
+        self.step, self.steps = policy_of(module).rollouts, int(trainer.num_training_batches)
         every = trainer.val_check_batch
         self.every = every if isinstance(every, int) and trainer.enable_validation else 0
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
+    ) -> None:
         self.enter("training")
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
-        self.step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
+        self.step = policy_of(pl_module).rollouts
         now = time.monotonic()
         self.step_seconds.append(now - self.step_began)
         self.step_began = now
         self.read(trainer)
-        self.enter("sampling" if self.step < self.steps else "finishing")
+        self.enter(self.after_a_step())
+
+    def after_a_step(self) -> Phase:
+        if self.step < self.steps:
+            return "sampling"
+        return "evaluating" if self.evaluated < planned(self.steps, self.every) else "finishing"
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.evaluation_began = time.monotonic()
@@ -96,10 +107,10 @@ class Progress(ProgressBar):
             self.evaluation_seconds.append(now - self.evaluation_began)
         self.evaluated = planned(self.step, self.every)
         self.read(trainer)
-        self.enter("sampling" if self.step < self.steps else "finishing")
+        self.enter(self.after_a_step())
 
     def read(self, trainer: Trainer) -> None:
-        """Once per step, on the main thread: the live display must not touch the accelerator."""
+        """What was logged is shown. Once per step, on the main thread: the display must not touch the accelerator."""
         self.metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -161,13 +172,6 @@ class Progress(ProgressBar):
         evaluations = planned(self.steps, self.every) - self.evaluated
         left = time_left(self.steps - self.step, evaluations, self.step_seconds, self.evaluation_seconds)
         return f"{elapsed}, time left not known yet" if left is None else f"{elapsed}, about {clock(left)} left"
-
-
-def announce(trainer: Trainer, phase: Phase) -> None:
-    """For phases that Lightning has no hook for."""
-    for callback in trainer.callbacks:  # pyright: ignore[reportAttributeAccessIssue]
-        if isinstance(callback, Progress):
-            callback.enter(phase)
 
 
 def unbroken(facts: list[str], width: int) -> list[str]:

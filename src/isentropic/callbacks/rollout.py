@@ -1,20 +1,21 @@
 """What came back from the sampler, before the policy learns from it."""
 
-from typing import Any
-
 import torch
 from lightning import Callback, LightningModule, Trainer
 from rich import print
 
 from isentropic.batch import RolloutBatch
+from isentropic.callbacks.run import rollouts_of
 from isentropic.reductions import masked_mean
 
 
 class RolloutReport(Callback):
     """Logs what was asked and what is learnt from, and says when that is less than was wanted."""
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
-        report: dict[str, float] = trainer.datamodule.report  # pyright: ignore[reportAttributeAccessIssue]
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
+    ) -> None:
+        report = rollouts_of(trainer).report
         pl_module.log_dict(report | describe(batch))
         if report["rollout/filled"] < 1 and trainer.is_global_zero:
             print(

@@ -1,4 +1,4 @@
-"""Some groups of completions of each rollout, with what every token was worth, to `samples.jsonl` in the run folder."""
+"""Some groups of completions of each rollout, with all that is known of each token, to `samples.jsonl`."""
 
 import json
 import math
@@ -7,18 +7,25 @@ import re
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.trace import limits, weight
-from isentropic.batch import Credit, Mask, PerToken, ScoredBatch
+from isentropic.batch import Credit, Mask, PerToken, RolloutBatch, ScoredBatch
+from isentropic.callbacks.run import policy_of, rollouts_of
 from isentropic.policy.log_row import RolloutTrace
 
 LIMITS = ("low", "high", "ceiling")  # of the importance ratio; other clippings have other numbers, or none
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    def decode(self, token_ids: list[int]) -> str | list[str]: ...
 
 
 class Samples(Callback):
@@ -36,27 +43,28 @@ class Samples(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.is_global_zero:
-            go_on(Path(trainer.default_root_dir) / "samples.jsonl", int(pl_module.rollouts))  # pyright: ignore[reportArgumentType]
+            set_later_aside(Path(trainer.default_root_dir) / "samples.jsonl", int(pl_module.rollouts))  # pyright: ignore[reportArgumentType]
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
-        step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
+        policy = policy_of(pl_module)
+        step = policy.rollouts
         if not trainer.is_global_zero or step % self.every:
             return
-        whole, algorithm = watched(pl_module)
-        tokenizer = trainer.datamodule.tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+        whole, tokenizer = policy.last_rollout, rollouts_of(trainer).tokenizer
+        assert whole
         groups = whole.batch.group.unique()
         rows = torch.isin(whole.batch.group, groups[torch.linspace(len(groups) - 1, 0, self.groups).long()])
-        seen = cut(whole, rows)
-        told = tell(seen, algorithm)
+        trace = rows_of(whole, rows)
+        values = token_values(trace, policy.algorithm)
         with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:
-            for row in range(len(seen.batch.group)):
-                line = {"step": step} | describe(row, seen.batch, told, tokenizer)
+            for row in range(len(trace.batch.group)):
+                line = {"step": step} | describe(row, trace.batch, values, tokenizer)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def go_on(file: Path, step: int) -> None:
+def set_later_aside(file: Path, step: int) -> None:
     """Lines of rollouts that come anew go to `samples.1.jsonl`, or the next that is free."""
     if not file.exists():
         return
@@ -73,35 +81,31 @@ def go_on(file: Path, step: int) -> None:
     os.replace(unfinished, file) if beyond.exists() else unfinished.unlink()
 
 
-def watched(module: Any) -> tuple[RolloutTrace, Algorithm]:
-    return module.last_rollout, module.algorithm
-
-
-def cut(seen: RolloutTrace, rows: Tensor) -> RolloutTrace:
+def rows_of(trace: RolloutTrace, rows: Tensor) -> RolloutTrace:
     return RolloutTrace(
-        seen.batch[rows].to("cpu"),
-        seen.credit[rows].to("cpu"),
-        seen.now[rows].to("cpu"),
-        seen.advantages[rows].cpu(),
-        seen.drive,
-        {name: tokens[rows].cpu() for name, tokens in seen.affected.items()},
+        trace.batch[rows].to("cpu"),
+        trace.credit[rows].to("cpu"),
+        trace.now[rows].to("cpu"),
+        trace.advantages[rows].cpu(),
+        trace.drive,
+        {name: tokens[rows].cpu() for name, tokens in trace.affected.items()},
     )
 
 
 @dataclass(frozen=True)
-class Told:
-    """What there is to say of the tokens of some rows."""
+class TokenValues:
+    """What is written of the tokens of some rows."""
 
     values: dict[str, PerToken]
     limits: dict[str, PerToken]
     kept: Mask
-    touched: dict[str, Mask]
+    affected: dict[str, Mask]
     clipped: dict[str, Mask]
 
 
-def tell(seen: RolloutTrace, algorithm: Algorithm) -> Told:
-    batch, credit, now = seen.batch, seen.credit, seen.now
-    ratio, bounds = algorithm.ratio_and_bounds(now, batch, credit, seen.drive)
+def token_values(trace: RolloutTrace, algorithm: Algorithm) -> TokenValues:
+    batch, credit, now = trace.batch, trace.credit, trace.now
+    ratio, bounds = algorithm.ratio_and_bounds(now, batch, credit, trace.drive)
     values = {
         "logp": batch.old_logp,
         "entropy": batch.old_entropy,
@@ -111,17 +115,17 @@ def tell(seen: RolloutTrace, algorithm: Algorithm) -> Told:
         "new_logp": now.logp,
         "new_entropy": now.entropy,
         "new_sensitivity": now.sensitivity,
-        "estimate": seen.advantages,
+        "estimate": trace.advantages,
         "advantages": credit.advantages,
-        "weight": weight(Credit.initial(seen.advantages, batch.mask), credit),
+        "weight": weight(Credit.initial(trace.advantages, batch.mask), credit),
         "ratio": ratio.expand_as(now.logp),
     }
     ends = {name: value for name, value in limits(bounds, now.logp).items() if name in LIMITS}
     clipped = {side: tokens & credit.mask for side, tokens in bounds.clipped(ratio, credit).items()}
-    return Told(values, ends, credit.mask, seen.affected, clipped)
+    return TokenValues(values, ends, credit.mask, trace.affected, clipped)
 
 
-def describe(row: int, batch: ScoredBatch, told: Told, tokenizer: Any) -> dict[str, Any]:
+def describe(row: int, batch: ScoredBatch, by_token: TokenValues, tokenizer: Tokenizer) -> dict[str, Any]:
     chosen = batch.mask[row]
     first = int(chosen.int().argmax())
     tokens = batch.tokens[row][chosen].tolist()
@@ -130,34 +134,38 @@ def describe(row: int, batch: ScoredBatch, told: Told, tokenizer: Any) -> dict[s
         return {name: on[row][chosen].nonzero()[:, 0].tolist() for name, on in masks.items()}
 
     return {
-        "prompt": tokenizer.decode(batch.tokens[row, :first].tolist()),
-        "completion": tokenizer.decode(tokens),
+        "prompt": decode(tokenizer, batch.tokens[row, :first].tolist()),
+        "completion": decode(tokenizer, tokens),
         "reward": number(batch.reward[row].item()),
         "correct": bool(batch.correct[row]),
         "truncated": bool(batch.truncated[row]),
         "group": int(batch.group[row]),
         "tokens": tokens,
         "texts": texts(tokens, tokenizer),
-        **{name: numbers(value[row][chosen]) for name, value in told.values.items()},
-        "kept": told.kept[row][chosen].tolist(),
-        "limits": {name: one_or_all(numbers(value[row][chosen])) for name, value in told.limits.items()},
-        "clipped": places(told.clipped),
-        "touched": places(told.touched),
+        **{name: numbers(value[row][chosen]) for name, value in by_token.values.items()},
+        "kept": by_token.kept[row][chosen].tolist(),
+        "limits": {name: one_or_all(numbers(value[row][chosen])) for name, value in by_token.limits.items()},
+        "clipped": places(by_token.clipped),
+        "touched": places(by_token.affected),
     }
 
 
-def texts(tokens: list[int], tokenizer: Any) -> list[str]:
+def texts(tokens: list[int], tokenizer: Tokenizer) -> list[str]:
     """What each token adds to the text: nothing, while the character that it begins is not complete."""
     pieces: list[str] = []
     start, known = 0, ""  # a token is decoded with the one before it, since many tokenizers join words by a space
     for end in range(1, len(tokens) + 1):
-        text = tokenizer.decode(tokens[start:end])
+        text = decode(tokenizer, tokens[start:end])
         if text.endswith("\ufffd") and end < len(tokens):
             pieces.append("")
             continue
         pieces.append(text[len(known) :])
-        start, known = end - 1, tokenizer.decode(tokens[end - 1 : end])
+        start, known = end - 1, decode(tokenizer, tokens[end - 1 : end])
     return pieces
+
+
+def decode(tokenizer: Tokenizer, tokens: list[int]) -> str:
+    return cast(str, tokenizer.decode(tokens))  # a list of texts only for a list of lists
 
 
 def numbers(values: Tensor) -> list[float | None] | None:

@@ -1,11 +1,19 @@
-"""One table at the end of a run: how good the policy was before, during and after, and what it cost."""
+"""The end of a run: one table of how good the policy was before, during and after, and the curves as a picture."""
 
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.utilities import rank_zero_warn
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 from rich.console import Console
 from rich.table import Table
+
+from isentropic.batch import RolloutBatch
+from isentropic.callbacks.run import policy_of
+from isentropic.reporting.render.run_curves import curves
 
 WATCHED = {
     "entropy/mean": "entropy",
@@ -16,7 +24,7 @@ WATCHED = {
 
 
 class Summary(Callback):
-    """Keeps the few numbers it needs, across a resumed run too."""
+    """Shows what was logged, and so reads it there; keeps the few numbers it needs, across a resumed run too."""
 
     def __init__(self) -> None:
         self.rollouts: list[dict[str, float]] = []
@@ -27,7 +35,7 @@ class Summary(Callback):
             print(what_learns(pl_module), flush=True)
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
         self.rollouts.append(
             {name: float(trainer.callback_metrics[name]) for name in WATCHED if name in trainer.callback_metrics}
@@ -41,7 +49,7 @@ class Summary(Callback):
             for name, value in trainer.callback_metrics.items()
             if name.startswith("eval/")
         }
-        step = int(pl_module.rollouts)  # pyright: ignore[reportArgumentType]
+        step = policy_of(pl_module).rollouts
         self.evaluations = [*(e for e in self.evaluations if e[0] != step), (step, scores)]
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -55,7 +63,21 @@ class Summary(Callback):
         self.rollouts, self.evaluations = state_dict["rollouts"], state_dict["evaluations"]
 
 
-def what_learns(module: Any) -> str:
+class Curves(Callback):
+    """curves.png in the run's folder. Needs the CSV logger; without it there is nothing to draw, which it says."""
+
+    def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not trainer.is_global_zero or trainer.fast_dev_run:  # pyright: ignore[reportAttributeAccessIssue]
+            return
+        for logger in trainer.loggers:
+            logger.save()
+        if any(isinstance(logger, CSVLogger) for logger in trainer.loggers):
+            curves(Path(trainer.default_root_dir))
+        else:
+            rank_zero_warn("No curves.png without metrics.csv; add logger=csv to have both.")
+
+
+def what_learns(module: LightningModule) -> str:
     """In which precision weights are kept and stepped decides what a learning rate means."""
     sizes = [(p.numel(), str(p.dtype).removeprefix("torch.")) for p in module.parameters()]
     kept = " and ".join(sorted({dtype for _, dtype in sizes}))

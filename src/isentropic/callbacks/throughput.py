@@ -5,23 +5,22 @@ from typing import Any
 
 import torch
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 
-from isentropic.policy.module import PolicyModule
-
-SYNC, SLEEP = "throughput/sync_seconds", "throughput/sleep_seconds"  # logged by whoever does so to the sampler
-WAIT = "throughput/wait_seconds"  # for a rollout that is drawn during the update
+from isentropic.batch import RolloutBatch
+from isentropic.callbacks.run import policy_of, rollouts_of, seconds_of
 
 
 class Throughput(Callback):
     """A step is sampling, sleep, update, sync. Evaluation is none of them.
 
-    Listed after the callback of the sampler: what that one logs is taken out of sampling and update. The policy's own
+    Listed after the callback of the sampler: what that one takes is taken out of sampling and update. The policy's own
     clock tells what of the update is reading the rollout and what its optimizer takes.
     """
 
     def __init__(self) -> None:
         self.step_began = self.update_began = self.evaluation_began = time.monotonic()
-        self.sampling = self.sleep = 0.0
+        self.sampling = 0.0
         self.spent = {"tokens": 0.0, "seconds": 0.0}  # since the first rollout, over all parts of a resumed run
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -30,30 +29,30 @@ class Throughput(Callback):
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.step_began = time.monotonic()
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
+    ) -> None:
         self.update_began = time.monotonic()
         self.sampling = self.update_began - self.step_began
-        self.sleep = float(trainer.callback_metrics.get(SLEEP, 0.0))
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
         if pl_module.device.type == "cuda":
             torch.cuda.synchronize(pl_module.device)
         now = time.monotonic()
-        sync, waited = (float(trainer.callback_metrics.get(name, 0.0)) for name in (SYNC, WAIT))
+        sampler = seconds_of(trainer)
         seconds = self.sampling + now - self.update_began
         pl_module.log_dict(
             {
-                "throughput/sample_seconds": self.sampling - self.sleep,
-                "throughput/update_seconds": now - self.update_began - sync - waited,
+                "throughput/sample_seconds": self.sampling - sampler.sleep,
+                "throughput/update_seconds": now - self.update_began - sampler.sync - sampler.wait,
                 "throughput/step_seconds": seconds,
             }
         )
-        if isinstance(pl_module, PolicyModule):
-            parts = pl_module.clock.seconds()
-            pl_module.log_dict({f"throughput/{name}_seconds": value for name, value in parts.items()})
-        self.spent["tokens"] += trainer.datamodule.report["rollout/tokens"]  # pyright: ignore[reportAttributeAccessIssue]
+        parts = policy_of(pl_module).clock.seconds()
+        pl_module.log_dict({f"throughput/{name}_seconds": value for name, value in parts.items()})
+        self.spent["tokens"] += rollouts_of(trainer).report["rollout/tokens"]
         self.spent["seconds"] += seconds
         pl_module.log_dict({f"throughput/{name}": value for name, value in self.spent.items()})
         tokens = float(batch.mask.sum())  # of this rank

@@ -2,68 +2,75 @@
 
 from itertools import cycle, islice
 from time import perf_counter
-from typing import Any
 
 import torch
-from lightning import Callback, LightningModule, Trainer
+from lightning import LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.utilities.types import STEP_OUTPUT
 
+from isentropic.batch import RolloutBatch
+from isentropic.callbacks.run import SamplerPhases, policy_of, rollouts_of
 from isentropic.distributed import average, gather
 from isentropic.policy.module import PolicyModule
 from isentropic.reductions import masked_mean
 from isentropic.rollout.datamodule import RolloutDataModule
-from isentropic.sampler import Sampler
 
 
-class WeightSync(Callback):
+class WeightSync(SamplerPhases):
     """Raises RuntimeError, on all ranks, when log-probs say that the sampler does not hold the policy's weights."""
 
     def __init__(self, tolerance: float, canary_tokens: int) -> None:
         """Raises ValueError for a tolerance of 0 and for a canary too short to have a log-prob."""
         if tolerance <= 0 or canary_tokens < 2:
             raise ValueError(f"tolerance={tolerance} must be above 0 and canary_tokens={canary_tokens} at least 2")
+        super().__init__()
         self.tolerance = tolerance  # mean |log-prob difference| per token, in nats
         self.canary_tokens = canary_tokens  # at most so many are scored after each sync
         self.canary: list[int] = []
         self.last: tuple[list[float], list[float]] | None = None  # both sides' scores of it at the last sync
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        sampler(trainer).start()
+        rollouts_of(trainer).sampler.start()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.sync(trainer, pl_module, moved=False)
+        self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
+    ) -> None:
         start = perf_counter()
-        sampler(trainer).sleep()
-        pl_module.log("throughput/sleep_seconds", perf_counter() - start)
+        rollouts_of(trainer).sampler.sleep()
+        self.seconds.sleep = perf_counter() - start
+        pl_module.log("throughput/sleep_seconds", self.seconds.sleep)
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
-        data: RolloutDataModule = trainer.datamodule  # pyright: ignore[reportAttributeAccessIssue]
-        self.compare(pl_module, of_now=not data.one_step_off_policy)
+        data, policy = rollouts_of(trainer), policy_of(pl_module)
+        self.compare(policy, of_now=not data.one_step_off_policy)
         if data.one_step_off_policy:
             start = perf_counter()
             data.wait_for_pending()
-            pl_module.log("throughput/wait_seconds", perf_counter() - start)
+            self.seconds.wait = perf_counter() - start
+            pl_module.log("throughput/wait_seconds", self.seconds.wait)
         start = perf_counter()
-        gap = self.sync(trainer, pl_module, moved=bool(pl_module.changed))
-        pl_module.log("throughput/sync_seconds", perf_counter() - start)
+        gap = self.sync_weights(data, policy, moved=policy.changed)
+        self.seconds.sync = perf_counter() - start
+        pl_module.log("throughput/sync_seconds", self.seconds.sync)
         if gap is not None:
             pl_module.log("sampler/canary_gap", gap)
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.state.fn != TrainerFn.FITTING:  # there it has just been sent the weights
-            sampler(trainer).start()
-            self.sync(trainer, pl_module, moved=False)
+            rollouts_of(trainer).sampler.start()
+            self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
 
-    def sync(self, trainer: Trainer, module: Any, moved: bool) -> float | None:
+    def sync_weights(self, data: RolloutDataModule, policy: PolicyModule, moved: bool) -> float | None:
         """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
-        engine, policy = sampler(trainer), policy_of(module)
+        engine = data.sampler
         engine.wake()
         engine.update_weights(policy.weights(engine.dtype))
-        self.canary = self.canary or canary(trainer.datamodule, self.canary_tokens)  # pyright: ignore
+        self.canary = self.canary or canary(data, self.canary_tokens)
         theirs, ours = engine.score(self.canary), policy.score(self.canary)
         if theirs is None:
             return None
@@ -79,12 +86,11 @@ class WeightSync(Callback):
         self.check(gap, "a fixed sequence, right after the weights were sent; they did not arrive")
         return gap
 
-    def compare(self, module: Any, of_now: bool) -> None:
+    def compare(self, policy: PolicyModule, of_now: bool) -> None:
         """The sampler's log-probs of its own completions against the policy's reading of them, before any update.
 
         Where they were not drawn by the policy of now, the two must differ, and there is no alarm.
         """
-        policy = policy_of(module)
         assert policy.last_rollout
         batch, *_ = policy.last_rollout
         known = batch.mask & ~batch.sampler_logp.isnan()
@@ -103,14 +109,6 @@ class WeightSync(Callback):
                 f"sampler and policy disagree by {gap:.4g} nats per token, more than tolerance={self.tolerance}, on "
                 f"{where}"
             )
-
-
-def sampler(trainer: Trainer) -> Sampler:
-    return trainer.datamodule.sampler  # pyright: ignore
-
-
-def policy_of(module: Any) -> PolicyModule:
-    return module
 
 
 def canary(data: RolloutDataModule, length: int) -> list[int]:

@@ -65,6 +65,7 @@ class PolicyModule(LightningModule):
         self.changed = False  # whether the last rollout changed the weights
         self.record, self.clock = Record(), Clock()
         self.last_rollout: RolloutTrace | None = None
+        self.last_row: dict[str, float] = {}  # what was logged of it
 
     def configure_model(self) -> None:
         if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -99,7 +100,8 @@ class PolicyModule(LightningModule):
         self.last_rollout = trace_of(results, advantages, drive)
         described = diagnostics.describe(self.last_rollout.batch, advantages)
         target = vars(self.algorithm.control).get("target")
-        self.log_dict(self.record.row(described | ({} if target is None else {"control/target": target}), metrics))
+        self.last_row = self.record.row(described | ({} if target is None else {"control/target": target}), metrics)
+        self.log_dict(self.last_row)
         self.log("step", float(self.rollouts))
 
     @timed("read")

@@ -40,6 +40,8 @@ GONE = {
 }
 # dotted path of a module or class, as `_target_` has it
 TARGETS = {
+    "isentropic.callbacks.curves": "isentropic.callbacks.summary",
+    "isentropic.callbacks.dropped": "isentropic.callbacks.alarms",
     "isentropic.callbacks.idle": "isentropic.callbacks.alarms",
     "isentropic.callbacks.sampler.SamplerCallback": "isentropic.callbacks.weight_sync.WeightSync",
     "isentropic.policy.adapters.LowRank": "isentropic.policy.model.lora.LoraSettings",
