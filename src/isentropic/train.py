@@ -64,6 +64,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
 
     from isentropic.algorithm.compatibility import check_parts, check_sampler
     from isentropic.callbacks.checkpoint import Checkpoint
+    from isentropic.callbacks.run import SamplerPhases
     from isentropic.logger.aliases import check as check_alias
     from isentropic.sampler.validation import check_model
 
@@ -82,6 +83,8 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     trainer = build(cfg, "trainer", logger=loggers, callbacks=callbacks)
     with bad_input():
         check_alias(alias, loggers)
+        if not any(isinstance(callback, SamplerPhases) for callback in callbacks):
+            raise ValueError("callbacks.weight_sync is taken away, and without it the sampler keeps its first weights")
         for callback in callbacks:
             if isinstance(callback, Checkpoint):
                 callback.check(trainer)

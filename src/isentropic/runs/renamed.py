@@ -30,7 +30,7 @@ KEYS = {
 }
 # group=option
 OPTIONS = {
-    "callbacks=sampler": "callbacks=weight_sync",
+    "callbacks=sampler": "callbacks=none",
     "hydra/launcher=slurm_array": "hydra/launcher=slurm",
 }
 # keys that are gone → what to do instead
