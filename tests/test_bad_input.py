@@ -39,6 +39,7 @@ def refusal(*overrides: str) -> str:
         ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
         ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),
         ("policy.optimisation.lr=1", "policy.optimisation.lr does not exist: policy has the keys "),
+        ("~callbacks.weight_sync", "callbacks.weight_sync is taken away, and without it the sampler keeps its first "),
         ("rollout.group_size=7", "rollout.batch_size=256 is not a multiple of rollout.group_size=7; the nearest that "),
         ("policy.optimization.micro_batch=48", "micro_batch=48 does not divide mini_batch=64; take a divisor of it"),
         ("policy.optimization.mini_batch=192", "mini_batch=192 does not divide rollout.batch_size=256; take a divisor"),
