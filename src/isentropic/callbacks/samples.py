@@ -43,7 +43,7 @@ class Samples(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.is_global_zero:
-            set_later_aside(Path(trainer.default_root_dir) / "samples.jsonl", int(pl_module.rollouts))  # pyright: ignore[reportArgumentType]
+            set_later_aside(Path(trainer.default_root_dir) / "samples.jsonl", policy_of(pl_module).rollouts)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
