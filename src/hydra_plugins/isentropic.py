@@ -1,4 +1,4 @@
-"""Hydra takes launchers and sweepers from this namespace alone; these hand on to isentropic.launching.
+"""Hydra takes launchers, sweepers and folders of configs from this namespace alone; these hand on to isentropic.
 
 Every Hydra program in the environment imports this file, so it imports nothing of isentropic before it is asked to.
 """
@@ -9,11 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
+
+
+class OwnConfigs(SearchPathPlugin):
+    """Those of packages with an entry point for them, in commands of isentropic alone."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        main = next((one.path for one in search_path.get_path() if one.provider == "main"), None) or ""
+        if Path(main.removeprefix("file://")).resolve().parts[-2:] != ("isentropic", "configs"):
+            return
+        from isentropic.config.build import bad_input
+        from isentropic.config.entry import one_sentence
+        from isentropic.config.own import own_configs
+
+        with one_sentence(), bad_input():
+            for name, folder in own_configs().items():
+                search_path.append(name, f"file://{folder}")
 
 
 class HandsOn(Launcher):

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from isentropic import __version__
+from isentropic.config.own import CONFIGS, own_configs
 
 COMMANDS = {
     "train": "isentropic.train",
@@ -27,7 +28,6 @@ COMMANDS = {
 HELP = ("-h", "--help")
 WITH_PARSER = ("report", "tune")  # whose own parser lists their options
 COMPOSED = ("train", "eval", "plan", "preflight", "inspect", "benchmark")  # whose settings are composed from configs/
-CONFIGS = Path(__file__).with_name("configs")
 KEYS = """\
 Set any value by its dotted key: `--cfg job` prints all of them, print_config=true also where each comes from. With -m,
 values with commas between them are a sweep: each combination is a job in a process and folder of its own, and the
@@ -76,9 +76,12 @@ def help_of(name: str) -> str:
 def groups() -> str:
     """What can be chosen, from the names of files alone, as composing a config would take seconds."""
     lines = ["Choose with group=option, or group=[option,option] where several go together:", ""]
-    for folder in sorted(path for path in CONFIGS.rglob("*") if path.is_dir()):
-        options = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
-        listed = f"  {folder.relative_to(CONFIGS).as_posix()}: {options}"
+    options: dict[str, list[str]] = {}
+    for folder in (CONFIGS, *own_configs().values()):
+        for file in folder.rglob("*.yaml"):
+            options.setdefault(file.parent.relative_to(folder).as_posix(), []).append(file.stem)
+    for group in sorted(options.keys() - {"."}):
+        listed = f"  {group}: {', '.join(sorted(options[group]))}"
         lines.append(textwrap.fill(listed, 110, subsequent_indent="    "))
     return "\n".join([*lines, "", KEYS])
 

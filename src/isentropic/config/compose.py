@@ -20,14 +20,14 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from isentropic.config.build import BadInput, check, does_not_exist, is_dict, is_list, leaves, listed, plain
+from isentropic.config.build import BadInput, bad_input, check, does_not_exist, is_dict, is_list, leaves, listed, plain
 from isentropic.config.loader import ConfigLoader
+from isentropic.config.own import CONFIGS, own_configs, refuse_same
 from isentropic.runs import renamed
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = Path(__file__).parents[3]
 ROOT = CHECKOUT if (CHECKOUT / "pyproject.toml").is_file() else Path.cwd()  # where logs, data and .env lie
-CONFIGS = PACKAGE / "configs"
 SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
 os.environ.setdefault("PROJECT_ROOT", str(ROOT))
 os.environ["ISENTROPIC_PACKAGE"] = str(PACKAGE)
@@ -63,9 +63,12 @@ OmegaConf.register_new_resolver("unset", unset, replace=True)
 
 
 def loader_of(configs: Path, extra: str | None = None) -> ConfigLoader:
+    """As hydra.main makes it. `extra` is the folder of --config-dir. Raises BadInput for a name that is taken."""
     setup_globals()
     path = create_config_search_path(str(configs))
     if extra is not None:
+        with bad_input("--config-dir"):
+            refuse_same(Path(extra), [configs, *(own_configs().values() if configs == CONFIGS else ())])
         path.prepend("command-line", f"file://{os.path.abspath(extra)}", SearchPathQuery(provider="schema"))
     return ConfigLoader(path)
 
