@@ -1,4 +1,4 @@
-"""How long a report takes: made-up runs, as large as real ones, then `python -m isentropic report` on them.
+"""How long a report takes: made-up runs, as large as real ones, then `isentropic report` on them.
 
 python benchmarks/report.py 1 100 10000 --out benchmarks/results/report.json
 """

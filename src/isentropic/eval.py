@@ -1,4 +1,4 @@
-"""A checkpoint in, scores out: `python -m isentropic.eval experiment=quickstart ckpt_path=…/last.ckpt`."""
+"""A checkpoint in, scores out: `isentropic eval experiment=quickstart ckpt_path=…/last.ckpt`."""
 
 import json
 from pathlib import Path

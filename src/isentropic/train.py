@@ -1,4 +1,4 @@
-"""Compose, build, fit: `python -m isentropic.train experiment=quickstart`."""
+"""Compose, build, fit: `isentropic train experiment=quickstart`."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -114,7 +114,7 @@ def test_a_wrong_file_is_one_sentence(look, tmp_path):
 def test_the_commands_of_the_page_print_what_it_says(look, capsys, monkeypatch):
     monkeypatch.chdir(DOCS.parent)
     page = (DOCS / "inspect.md").read_text()
-    commands = re.findall(r"^python -m isentropic\.inspect (.*?)(?: +# (.*))?$", page, re.M)
+    commands = re.findall(r"^isentropic inspect (.*?)(?: +# (.*))?$", page, re.M)
     assert len(commands) >= 3
     for arguments, promised in commands:
         if "FILE" not in arguments and "logs/" not in arguments:

@@ -7,7 +7,7 @@ from isentropic.config.recipes import recipes
 
 pytestmark = pytest.mark.slow
 
-AGAIN = "python -m isentropic methods writes it anew"
+AGAIN = "isentropic methods writes it anew"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
 @pytest.mark.slow
 def test_the_page_is_as_new_as_the_presets_and_the_formulas():
     text = PAGE.read_text()
-    assert renewed(text) == text, "python -m isentropic plan table=docs/plan.md writes it anew"
+    assert renewed(text) == text, "isentropic plan table=docs/plan.md writes it anew"
 
 
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in sorted(MEASURED.glob("*.json"))])

@@ -82,7 +82,7 @@ def test_what_cannot_be_done_is_one_sentence(a_run, tmp_path, arguments, sentenc
 def test_without_a_folder_there_is_the_usage(capsys):
     with pytest.raises(SystemExit):
         main([])
-    assert "usage: python -m isentropic report" in capsys.readouterr().err
+    assert "usage: isentropic report" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def test_the_table_puts_the_best_first_and_ends_with_its_command():
         "| 2 | 4 |  | 0 | failed |",
         "",
         "best, to be judged on the test split with other seeds:",
-        """python -m isentropic.train experiment=quickstart ''"'"'a=[b]'"'"'' a.boost=5""",
+        """isentropic train experiment=quickstart ''"'"'a=[b]'"'"'' a.boost=5""",
     ]
     assert "no trial came to its end" in table(trials[1:3], [], ["a.boost"], "eval/avg@8")
 

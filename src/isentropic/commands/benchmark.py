@@ -1,4 +1,4 @@
-"""How fast is it here? `python -m isentropic benchmark benchmark.model=1.5b --vs trl`: a run of random weights.
+"""How fast is it here? `isentropic benchmark benchmark.model=1.5b --vs trl`: a run of random weights.
 
 All that a run has, on made-up problems with answers of one length; every setting of a run is a setting here. Prints and
 writes seconds by phase, tokens per second, MFU and memory, beside what the plan says. docs/benchmark.md

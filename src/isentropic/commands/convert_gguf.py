@@ -1,4 +1,4 @@
-"""A GGUF file to a Hugging Face folder, for policy and sampler: `python -m isentropic convert FILE.gguf FOLDER`."""
+"""A GGUF file to a Hugging Face folder, for policy and sampler: `isentropic convert FILE.gguf FOLDER`."""
 
 import sys
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-USAGE = "usage: python -m isentropic convert FILE.gguf FOLDER"
+USAGE = "usage: isentropic convert FILE.gguf FOLDER"
 NEEDED = ("gguf", "accelerate")  # what transformers needs to read the format, beyond this package's own dependencies
 
 

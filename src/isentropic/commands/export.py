@@ -1,4 +1,4 @@
-"""A checkpoint to a Hugging Face folder: `python -m isentropic export ckpt_path=…/last.ckpt out=FOLDER`.
+"""A checkpoint to a Hugging Face folder: `isentropic export ckpt_path=…/last.ckpt out=FOLDER`.
 
 ckpt_path  a checkpoint, of one file or sharded, or a run's folder
 out      a folder that does not exist yet, or is empty
@@ -27,7 +27,7 @@ from isentropic.policy.checkpoint.sharded import weights_of
 from isentropic.policy.model.loading import whole
 from isentropic.policy.model.lora import NAME, LoraSettings, is_adapter
 
-USAGE = "usage: python -m isentropic export ckpt_path=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
+USAGE = "usage: isentropic export ckpt_path=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
 DEFAULTS = {"ckpt_path": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}
 PREFIX = "policy.lm."  # of a weight's name in a checkpoint
 

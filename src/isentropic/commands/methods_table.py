@@ -1,4 +1,4 @@
-"""The table of methods, from the recipes themselves, to docs/methods.md and README.md: `python -m isentropic methods`.
+"""The table of methods, from the recipes themselves, to docs/methods.md and README.md: `isentropic methods`.
 
 What a recipe is comes from its YAML and its header, what it does from running it.
 """
@@ -19,12 +19,12 @@ from isentropic.config.recipes import Recipe, configured, recipes
 from isentropic.policy.model.logprobs import entropy, sensitivity
 
 PAGE, README = ROOT / "docs" / "methods.md", ROOT / "README.md"
-START, END = "<!-- methods: written by python -m isentropic methods -->", "<!-- end of methods -->"
+START, END = "<!-- methods: written by isentropic methods -->", "<!-- end of methods -->"
 BESIDE = 3  # methods in one line of the README's table
 
 INTRODUCTION = """# Methods
 
-Written by `python -m isentropic methods` from the recipes in `configs/algorithm/`, each of which is one value of
+Written by `isentropic methods` from the recipes in `configs/algorithm/`, each of which is one value of
 `algorithm=`; a test fails while this page is older than they are. What a method reads, where it has gradient, what it
 takes over all ranks and what is inert is found by running it on made-up rollouts, not declared.
 

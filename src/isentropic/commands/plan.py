@@ -1,4 +1,4 @@
-"""What a run takes, before anyone queues: `python -m isentropic plan experiment=dapo_qwen2_5_32b trainer.devices=8`.
+"""What a run takes, before anyone queues: `isentropic plan experiment=dapo_qwen2_5_32b trainer.devices=8`.
 
 Memory per GPU, seconds of each phase, GPU-hours, and what does not fit. docs/plan.md says how it is reckoned.
 """

@@ -1,4 +1,4 @@
-"""Can a run start here? `python -m isentropic preflight experiment=... trainer=...`, with the settings of the run.
+"""Can a run start here? `isentropic preflight experiment=... trainer=...`, with the settings of the run.
 
 Under srun or torchrun, one process per GPU as for the run itself; by hand it starts as many as trainer.devices. Prints
 who is where, with which versions and settings of NCCL; sends a sum around; starts the sampler once; says in words what

@@ -1,6 +1,6 @@
 """A tiny base model from nothing: supervised training on worked answers, written as a Hugging Face folder.
 
-python -m isentropic pretrain out=logs/base steps=1200 seed=1000
+isentropic pretrain out=logs/base steps=1200 seed=1000
 """
 # transformers, tokenizers and torch's optimizers do not declare all their types
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

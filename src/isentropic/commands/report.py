@@ -1,6 +1,6 @@
 """Run folders in, a report out: what differs between them, by which statistics, and what cannot be claimed.
 
-    python -m isentropic report FOLDER [LABEL=FOLDER ...] [--out DIR]
+    isentropic report FOLDER [LABEL=FOLDER ...] [--out DIR]
 
 Writes report.html, report.md, table.tex, runs.parquet, curves.parquet and figures/ into DIR: by default `report` in the
 folder, or beside one is working where there are several.
@@ -31,9 +31,7 @@ def main(arguments: list[str]) -> None:
 
 
 def parser() -> ArgumentParser:
-    made = ArgumentParser(
-        "python -m isentropic report", description=__doc__, formatter_class=RawDescriptionHelpFormatter
-    )
+    made = ArgumentParser("isentropic report", description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     made.add_argument("folders", nargs="+", metavar="[LABEL=]FOLDER", help="of runs or sweeps, at any depth")
     made.add_argument("--out", type=Path, metavar="DIR", help="where the report is written")
     made.add_argument("--ignore", action="append", default=[], metavar="KEY", help="a config key that is no setting")
@@ -49,7 +47,7 @@ def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
     figures.mkdir(parents=True, exist_ok=True)
     for old in (*figures.glob("*.png"), *figures.glob("*.svg")):
         old.unlink()
-    command = shlex.join(["python", "-m", "isentropic", "report", *arguments])
+    command = shlex.join(["isentropic", "report", *arguments])
     report = findings(runs, folders, command, asked.ignore, asked.against, figures)
     writers = (parquet.curves, parquet.runs, page.write, markdown.write)  # the longest first
     spread(lambda write: write(report, out), writers, chunk=1 if len(runs) > MANY else len(writers))

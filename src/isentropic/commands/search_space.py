@@ -99,4 +99,4 @@ def table(trials: Iterable["FrozenTrial"], fixed: Sequence[str], keys: Sequence[
     if not drawn or drawn[0].state.name != "COMPLETE":
         return f"{lines}\n\nno trial came to its end"
     best = shlex.join([*fixed, *given(drawn[0].params)])
-    return f"{lines}\n\nbest, to be judged on the test split with other seeds:\npython -m isentropic.train {best}"
+    return f"{lines}\n\nbest, to be judged on the test split with other seeds:\nisentropic train {best}"

@@ -1,10 +1,10 @@
 """Looks for the best settings of any run, one trial after another, and stops trials that fall behind.
 
-python -m isentropic tune logs/tune experiment=quickstart algorithm=stare algorithm.credit.stare.boost=1.5..8 \\
+isentropic tune logs/tune experiment=quickstart algorithm=stare algorithm.credit.stare.boost=1.5..8 \\
     algorithm.control.target=0.05..0.25 trainer.val_check_interval=26 seed=100
 
 key=low..high is searched evenly, key=log:low..high by orders of magnitude, over whole numbers where both ends are;
-key=a,b,c are choices; the rest goes to every trial. A trial is `python -m isentropic.train` in a folder of its own,
+key=a,b,c are choices; the rest goes to every trial. A trial is `isentropic train` in a folder of its own,
 judged on the validation split as often as trainer.val_check_interval says. It is stopped when its best value so far is
 under the median of the others after as many rollouts. The same command goes on with a search that was stopped.
 """
@@ -166,12 +166,12 @@ def end(process: "subprocess.Popen[Any]") -> None:
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m isentropic tune",
+        prog="isentropic tune",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="of the search: its journal, and one folder per trial")
-    parser.add_argument("overrides", nargs="+", help="as of isentropic.train, some of them ranges or choices")
+    parser.add_argument("overrides", nargs="+", help="as of isentropic train, some of them ranges or choices")
     parser.add_argument("--trials", type=int, default=20, help="in all, those that fail not counted (%(default)s)")
     parser.add_argument("--metric", default="eval/avg@8", help="column of metrics.csv to raise (%(default)s)")
     parser.add_argument("--startup", type=int, default=4, help="trials before any is stopped early (%(default)s)")

@@ -45,7 +45,7 @@ HEADS = (
 # preset, card, GPUs, and the engine's share of a card, None for the preset's own
 Planner = Callable[[str, str, int, float | None], Plan]
 
-START, END = "<!-- runs: written by python -m isentropic plan table=docs/plan.md -->", "<!-- end of runs -->"
+START, END = "<!-- runs: written by isentropic plan table=docs/plan.md -->", "<!-- end of runs -->"
 
 
 def page(text: str, planned: Planner, comparisons: list[Comparison]) -> str:

@@ -11,7 +11,7 @@ from isentropic.runs.run import find
 def written(sweep, tmp_path):
     folder = sweep()
     (tmp_path / "figures").mkdir()
-    report = findings(find([folder]), [folder], "python -m isentropic report sweep", (), None, tmp_path / "figures")
+    report = findings(find([folder]), [folder], "isentropic report sweep", (), None, tmp_path / "figures")
     markdown.write(report, tmp_path)
     return tmp_path
 
@@ -20,7 +20,7 @@ def test_the_text_says_first_what_differs_and_what_cannot_be_claimed(written):
     text = (written / "report.md").read_text()
     heads = re.findall(r"^## (.*)$", text, re.M)
     assert heads[:4] == ["What differs", "What cannot be claimed", "Final scores", "Differences"]
-    assert text.startswith("# 6 runs of sweep\n\n```bash\npython -m isentropic report sweep\n```")
+    assert text.startswith("# 6 runs of sweep\n\n```bash\nisentropic report sweep\n```")
     assert "| grpo | 3 | 0.412 \\[0.400, 0.422\\] |" in text
 
 

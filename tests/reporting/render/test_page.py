@@ -159,7 +159,7 @@ def test_the_command_is_copied(reported, opened):
     with opened(reported, permissions=["clipboard-read", "clipboard-write"]) as page:
         page.locator("#rp-copy").click()
         page.wait_for_function("document.getElementById('rp-copied').textContent !== ''")
-        assert page.locator("#rp-command").inner_text().startswith("python -m isentropic report ")
+        assert page.locator("#rp-command").inner_text().startswith("isentropic report ")
         assert page.locator("#rp-copied").text_content().startswith(("Copied", "Selected"))
 
 
