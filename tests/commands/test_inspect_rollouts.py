@@ -12,7 +12,7 @@ from isentropic.commands.inspect_rollouts import inspect
 from isentropic.config.build import BadInput
 from isentropic.config.compose import compose, loader_of
 from isentropic.config.entry import CONFIGS
-from isentropic.reporting.tokens import load
+from isentropic.reporting.render.tokens import load
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = f"rollouts={DOCS / 'rollouts.jsonl'}"

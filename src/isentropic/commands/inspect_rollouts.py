@@ -138,7 +138,7 @@ def lines(seen: "Trace", saved: "Saved") -> list[dict[str, Any]]:
 
 def draw(page: Path, method: str, completions: list[dict[str, Any]]) -> Path:
     try:
-        from isentropic.reporting import tokens
+        from isentropic.reporting.render import tokens
         from isentropic.runs.completions import of_line
     except ModuleNotFoundError as error:
         raise ValueError(f"html={page} needs {error.name}; pip install 'isentropic[report]'") from error

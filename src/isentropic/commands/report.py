@@ -12,8 +12,8 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
 from isentropic.reporting.render import markdown, page, parquet
+from isentropic.reporting.render.report import Report, findings
 from isentropic.reporting.render.sentences import cautions, summary
-from isentropic.reporting.report import Report, findings
 from isentropic.runs.parallel import spread
 from isentropic.runs.run import Run, find, identity
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from isentropic.reporting.render import markdown
-from isentropic.reporting.report import findings
+from isentropic.reporting.render.report import findings
 from isentropic.runs.run import find
 
 

@@ -2,7 +2,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from isentropic.reporting.render import parquet
-from isentropic.reporting.report import findings
+from isentropic.reporting.render.report import findings
 from isentropic.runs.run import find
 
 

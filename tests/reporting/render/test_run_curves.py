@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from isentropic.reporting.render.run_curves import curves, load, smooth
+from isentropic.reporting.analysis.smoothing import smooth
+from isentropic.reporting.render.run_curves import curves, load
 
 
 def write(folder, target, steps=300, seed=0):

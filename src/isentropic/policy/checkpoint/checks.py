@@ -1,34 +1,14 @@
 """Is this checkpoint one that the policy can go on from?"""
 
-import hashlib
-import os
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from transformers import AutoConfig, PretrainedConfig
+from transformers import AutoConfig
 
 from isentropic.policy.checkpoint.sharded import head_of
-from isentropic.policy.model.loading import files
-
-SAMPLE = 2**16  # bytes
-SHAPE = (
-    "model_type",
-    "vocab_size",
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "tie_word_embeddings",
-)
-
-
-def shape(config: PretrainedConfig) -> dict[str, int | str | None]:
-    """What tells one model from another, as it stands in a checkpoint."""
-    return {key: getattr(config, key, None) for key in SHAPE}
+from isentropic.policy.model.identity import SHAPE, fingerprint, shape
 
 
 def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
@@ -85,16 +65,3 @@ def check_adapter(checkpoint: str, saved: dict[str, Any] | None, model: str, ask
             f"{checkpoint} holds adapters of {saved['path']}, and the weights in policy.model.path={model} are others; "
             "adapters only work with the weights that they were trained on"
         )
-
-
-def fingerprint(path: str) -> str:
-    """Tells the weights of one model folder from those of another, by names, sizes and samples of its files."""
-    digest = hashlib.sha256()
-    for name in files(path):
-        with open(name, "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            digest.update(f"{Path(name).name} {size}".encode())
-            for part in range(64):
-                file.seek(part * max(size - SAMPLE, 0) // 63)
-                digest.update(file.read(SAMPLE))
-    return digest.hexdigest()

@@ -16,8 +16,8 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from isentropic.batch import DTYPES, EntropyMode, Ids, Mask, PerToken, RolloutBatch, TokenStats
 from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.batching.packing import PackedSequences, Prompts, prompts_of
-from isentropic.policy.checkpoint.checks import shape
 from isentropic.policy.model import fsdp, loading, lora
+from isentropic.policy.model.identity import shape
 from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
 from isentropic.policy.model.logprobs import row_stats, token_stats
 from isentropic.policy.model.lora import LoraSettings

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from isentropic.batch import DTYPES
-from isentropic.policy.checkpoint.checks import fingerprint
+from isentropic.policy.model.identity import fingerprint
 from isentropic.policy.model.loading import BASE, own_rows
 
 DOWN, UP = "lora_A", "lora_B"  # as peft calls the two

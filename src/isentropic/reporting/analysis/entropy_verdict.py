@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isentropic.reporting.render.run_curves import BAND, smooth
+from isentropic.reporting.analysis.smoothing import BAND, smooth
 from isentropic.runs.metrics import Series
 from isentropic.runs.run import Run
 

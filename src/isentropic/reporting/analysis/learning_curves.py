@@ -8,7 +8,7 @@ import numpy as np
 from isentropic.reporting.analysis.axes import along
 from isentropic.reporting.analysis.bootstrap import curve
 from isentropic.reporting.analysis.groups import Group
-from isentropic.reporting.render.run_curves import smooth
+from isentropic.reporting.analysis.smoothing import smooth
 from isentropic.runs.run import Run
 
 PLACES = 100  # of a line; more cannot be seen

@@ -9,9 +9,9 @@ from isentropic.reporting.analysis.axes import AXES
 from isentropic.reporting.analysis.bootstrap import FEW
 from isentropic.reporting.analysis.learning_curves import Line
 from isentropic.reporting.analysis.scores import Score, title
+from isentropic.reporting.analysis.smoothing import BAND, smooth
 from isentropic.reporting.render.curve_figures import TITLES, steady_targets
-from isentropic.reporting.render.run_curves import BAND, smooth
-from isentropic.reporting.report import Report
+from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
 
 SPARK = 60  # points of a run's entropy in a table

@@ -12,7 +12,7 @@ import numpy as np
 from isentropic.reporting.analysis.axes import AXES
 from isentropic.reporting.analysis.groups import Group
 from isentropic.reporting.analysis.learning_curves import Line, line, trace
-from isentropic.reporting.render.run_curves import BAND
+from isentropic.reporting.analysis.smoothing import BAND
 from isentropic.reporting.render.style import PANELS, SETTINGS, bundle, frame, panels, plain, save, single, style
 from isentropic.runs.parallel import spread
 from isentropic.runs.run import Run

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from isentropic.reporting.analysis.bootstrap import FEW
 from isentropic.reporting.analysis.scores import Score, title
+from isentropic.reporting.render.report import Report
 from isentropic.reporting.render.sentences import cautions, summary
 from isentropic.reporting.render.tables import Table, tables
-from isentropic.reporting.report import Report
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 

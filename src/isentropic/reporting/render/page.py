@@ -9,10 +9,10 @@ from urllib.parse import quote
 from isentropic.reporting.analysis.groups import Group
 from isentropic.reporting.render import html
 from isentropic.reporting.render.charts import curves, dots, spark
+from isentropic.reporting.render.report import Report
 from isentropic.reporting.render.sentences import cautions, summary
 from isentropic.reporting.render.tables import LONGEST, Table, tables
-from isentropic.reporting.report import Report
-from isentropic.reporting.tokens import payload, sheets
+from isentropic.reporting.render.tokens import payload, sheets
 from isentropic.runs.run import Run
 from isentropic.runs.samples import NAME
 

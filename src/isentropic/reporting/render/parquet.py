@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from isentropic.reporting.analysis.scores import final, measured
-from isentropic.reporting.report import Report
+from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
 
 VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "swing", "period")

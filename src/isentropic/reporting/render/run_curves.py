@@ -10,13 +10,13 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from isentropic.reporting.analysis.smoothing import BAND, smooth
 from isentropic.runs.metrics import metrics_files
 
 # Okabe and Ito 2008: told apart by the colour-blind too
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 MARKERS = "osD^vP"
-BAND = 0.2  # of the target, on either side
 
 Series = tuple[np.ndarray, np.ndarray]
 
@@ -96,14 +96,6 @@ def draw_scores(axis: Any, runs: list[Run], kinds: Sequence[str], title: str) ->
             axis.fill_between(steps, low, high, color=COLOURS[index % 6], alpha=0.15, linewidth=0)
     axis.set_ylim(bottom=0)
     legend(axis)
-
-
-def smooth(values: np.ndarray) -> np.ndarray:
-    """A running mean over a thirtieth of the run on either side, as far as the run goes."""
-    count = len(values)
-    reach, sums, place = count // 30, np.concatenate([[0.0], np.cumsum(values)]), np.arange(count)
-    first, end = np.maximum(place - reach, 0), np.minimum(place + reach + 1, count)
-    return (sums[end] - sums[first]) / (end - first)
 
 
 def canvas() -> tuple[Figure, Any]:

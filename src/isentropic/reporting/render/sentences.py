@@ -4,7 +4,7 @@ from isentropic.reporting.analysis.bootstrap import FEW
 from isentropic.reporting.analysis.entropy_verdict import Verdict
 from isentropic.reporting.analysis.scores import Score, title
 from isentropic.reporting.analysis.significance import ENOUGH, Comparison
-from isentropic.reporting.report import Report
+from isentropic.reporting.render.report import Report
 
 LONGEST = 16  # sentences of one kind
 FULL = 6  # groups whose scores are all told; of more, the best few, as a table has them all

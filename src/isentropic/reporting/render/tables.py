@@ -6,7 +6,7 @@ from isentropic.reporting.analysis.anomalies import Odd
 from isentropic.reporting.analysis.bootstrap import Estimate
 from isentropic.reporting.analysis.groups import ABSENT, Group
 from isentropic.reporting.analysis.scores import Score, final, measured, title
-from isentropic.reporting.report import Report
+from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
 
 LONGEST = 200  # rows; runs.parquet has all

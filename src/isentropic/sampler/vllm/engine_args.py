@@ -3,17 +3,41 @@
 # pyright: basic
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 
-if TYPE_CHECKING:
-    from isentropic.sampler.vllm.colocated import VllmSampler
-    from isentropic.sampler.vllm.server import VllmServerSampler
+
+class EngineSettings(Protocol):
+    """What both ways to run an engine are told."""
+
+    dtype: str
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    kv_cache_gib: float | None
+    gpu_memory_utilization: float
+    enforce_eager: bool
+    tensor_parallel_size: int
 
 
-def engine_settings(sampler: "VllmSampler") -> dict[str, Any]:
+class ColocatedSettings(EngineSettings, Protocol):
+    """Of an engine in this process."""
+
+    load_format: str
+    sleep_level: int
+    fast_decode: bool
+
+
+class ServerSettings(EngineSettings, Protocol):
+    """Of an engine behind `vllm serve`."""
+
+    path: str
+    transfer: str
+
+
+def engine_settings(sampler: ColocatedSettings) -> dict[str, Any]:
     from vllm.platforms import current_platform
 
     settings: dict[str, Any] = {
@@ -58,7 +82,7 @@ def forget_shared_memory() -> None:
         Path("/dev/shm", f"{name.lstrip('/')}_{group.rank_in_group}").unlink(missing_ok=True)
 
 
-def server_arguments(sampler: "VllmServerSampler") -> list[str]:
+def server_arguments(sampler: ServerSettings) -> list[str]:
     """Of `vllm serve`. Log-probs are processed ones, those of the distribution that is sampled from."""
     cuda = torch.cuda.is_available()
     settings: dict[str, Any] = {

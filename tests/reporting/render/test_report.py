@@ -1,8 +1,8 @@
 import pytest
 
+from isentropic.reporting.render.report import findings
 from isentropic.reporting.render.sentences import cautions, summary
 from isentropic.reporting.render.tables import tables
-from isentropic.reporting.report import findings
 from isentropic.runs.run import find
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from isentropic.reporting.tokens import Sheet, add, load, sheets, write
+from isentropic.reporting.render.tokens import Sheet, add, load, sheets, write
 from isentropic.runs.completions import of_line
 
 EVIL = ["<img src=x onerror=\"document.title='broken'\">", "</script><script>document.title='broken'</script>", "&lt;"]
