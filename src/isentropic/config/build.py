@@ -10,7 +10,7 @@ config, and knows the dotted key of what is wrong. `_convert_` is accepted and a
 
 import difflib
 import inspect
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeGuard, get_args, get_origin, get_type_hints
@@ -21,6 +21,7 @@ from hydra._internal.utils import _locate  # pyright: ignore[reportPrivateUsage]
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from isentropic.config.signatures import UNTOLD, Signature, read
 from isentropic.runs import renamed
 
 RESERVED = {"_target_", "_partial_", "_convert_"}
@@ -84,44 +85,64 @@ def is_list(node: Any) -> TypeGuard[list[Any]]:
     return isinstance(node, list)
 
 
-def check(settings: Any, key: str = "") -> None:
+def check(settings: Any, key: str = "", look: "Look | None" = None) -> None:
     """Every setting of every part below: does the part have it, and is its value of that type? Makes nothing.
 
-    Raises BadInput for the first that fails.
+    Raises BadInput for the first that fails. `look=by_source` imports no part, and leaves what only an import tells.
     """
+    look = look or by_import
     if is_list(settings):
         for index, value in enumerate(settings):
-            check(value, f"{key}[{index}]")
+            check(value, f"{key}[{index}]", look)
     elif is_dict(settings):
         if "_target_" in settings:
-            _check_part(settings, key)
+            _check_part(settings, key, look)
         for name, value in settings.items():
-            check(value, f"{key}.{name}".strip("."))
+            check(value, f"{key}.{name}".strip("."), look)
 
 
-def _check_part(settings: Mapping[str, Any], key: str) -> None:
+def by_source(settings: Mapping[str, Any], key: str) -> Signature | None:
+    """Raises BadInput if there is no such part."""
+    try:
+        return read(settings["_target_"])
+    except LookupError:
+        return by_import(settings, key)  # which says why
+
+
+def by_import(settings: Mapping[str, Any], key: str) -> Signature:
     target = _target(settings, key)
-    parameters = _parameters(target)
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    names = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    parameters = _parameters(target).values()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     try:
         hints = get_type_hints(target.__init__ if isinstance(target, type) else target)
     except (NameError, TypeError):  # annotations that only a type checker can read
         hints = {}
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return Signature(names, open_ended, lambda name: hints.get(name, Any), target if isinstance(target, type) else None)
+
+
+Look = Callable[[Mapping[str, Any], str], Signature | None]
+
+
+def _check_part(settings: Mapping[str, Any], key: str, look: Look) -> None:
+    part = look(settings, key)
+    if part is None:
+        return
     for name, value in settings.items():
         if name in RESERVED:
             continue
-        if name not in names and not open_ended:
+        if name not in part.names and not part.open_ended:
             left_over = f"; if it was set for another part, ~{key}.{name} takes it away"
-            raise BadInput(does_not_exist(f"{key}.{name}", name, names, key, far=left_over))
-        if name in hints:
-            _check_value(value, hints[name], f"{key}.{name}")
+            raise BadInput(does_not_exist(f"{key}.{name}", name, part.names, key, far=left_over))
+        if name in part.names and (hint := part.hint(name)) is not Any:
+            _check_value(value, hint, f"{key}.{name}", look)
 
 
-def _check_value(value: Any, hint: Any, key: str) -> None:
+def _check_value(value: Any, hint: Any, key: str, look: Look) -> None:
     if is_dict(value) and "_target_" in value:
-        target = _target(value, key)
-        fits = value.get("_partial_") or not isinstance(target, type) or is_subhint(target, hint)
+        part = look(value, key)
+        made = part and part.made
+        fits = value.get("_partial_") or made is None or is_subhint(made, hint) or _may_fit(made, hint)
         value = value["_target_"]
     elif is_dict(value) and get_origin(hint) is dict:
         part = get_args(hint)[1]
@@ -131,7 +152,7 @@ def _check_value(value: Any, hint: Any, key: str) -> None:
                     raise BadInput(answer)
                 chosen = f"add {name} to {key.replace('.', '/')}=[...] or take them away with ~{key}.{name}"
                 raise BadInput(f"{key}.{name} has settings ({item}) but is not chosen; {chosen}")
-            _check_value(item, part, f"{key}.{name}")
+            _check_value(item, part, f"{key}.{name}", look)
         return
     elif _holds_parts(value):
         return
@@ -140,6 +161,11 @@ def _check_value(value: Any, hint: Any, key: str) -> None:
         fits = is_bearable(value, hint, conf=TOWER) and not wrong_flag
     if not fits:
         raise BadInput(f"{key}={'null' if value is None else value} is not {_describe(hint)}")
+
+
+def _may_fit(made: Any, hint: Any) -> bool:
+    """Whether a source did not tell all that the class is based on, or what it must be."""
+    return made in UNTOLD or any(option in UNTOLD for option in (hint, *get_args(hint)))
 
 
 def _holds_parts(value: Any) -> bool:

@@ -20,7 +20,18 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from isentropic.config.build import BadInput, bad_input, check, does_not_exist, is_dict, is_list, leaves, listed, plain
+from isentropic.config.build import (
+    BadInput,
+    bad_input,
+    by_source,
+    check,
+    does_not_exist,
+    is_dict,
+    is_list,
+    leaves,
+    listed,
+    plain,
+)
 from isentropic.config.loader import ConfigLoader
 from isentropic.config.own import CONFIGS, own_configs, refuse_same
 from isentropic.runs import renamed
@@ -177,4 +188,4 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, known: list[str]) -> No
             raise BadInput(does_not_exist(key, key, known, ""))
     if not is_list(settings.get("tags", [])):
         raise BadInput(f"tags={settings['tags']} is not a list; write tags=[{settings['tags']}]")
-    check(settings)
+    check(settings, look=by_source)

@@ -5,11 +5,10 @@
         import lightning                            # slow imports belong here, after the first line on the screen
         ...
 
-Before Hydra makes the run's folder, the whole config of every job is composed and checked (`build.check`). BadInput,
-then or later, is one sentence on stderr and exit code 1, with a traceback only under HYDRA_FULL_ERROR=1; a folder in
-which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved),
+Before Hydra makes the run's folder, the whole config of every job is composed and checked, without importing a part.
+BadInput, then or later, is one sentence on stderr and exit code 1, with a traceback only under HYDRA_FULL_ERROR=1; a
+folder in which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved),
 config_sources.txt (each value and where it came from; print_config=true prints it) and status.json into its folder.
-A sweep ends with a table of its jobs, and with exit code 1 if one of them failed.
 """
 
 import logging
@@ -37,10 +36,10 @@ from isentropic.config.names import name_sweep, quoted
 from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.config.provenance import sources, tree
-from isentropic.launching.summary import conclude
 from isentropic.runs import files
 from isentropic.runs.status import recorded
 
+AT_END: list[Callable[[], None]] = []  # called when Hydra is done, as by a sweep with a table to print
 CONFIG_FILES = {files.HYDRA, files.CONFIG, files.CONFIG_SOURCES, files.STATUS}
 
 
@@ -82,7 +81,8 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
             try:
                 run()
             finally:
-                conclude()
+                for end in AT_END:
+                    end()
 
         return entry
 

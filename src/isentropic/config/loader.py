@@ -52,7 +52,8 @@ class ConfigLoader(ConfigLoaderImpl):
         path, config = str(default.config_path), loaded.config
         if default.package == PACKAGE and isinstance(config, DictConfig):
             with open_dict(config):
-                self.drop_swapped(config[PACKAGE], self.own_options(path, repo))
+                for recipe in (path, f"{PACKAGE}/{self.chosen[PACKAGE]}"):  # this file, and the one that is based on it
+                    self.drop_swapped(config[PACKAGE], self.own_options(recipe, repo))
         if default.package in ("", None) and isinstance(config, DictConfig):
             with open_dict(config):
                 if PACKAGE in config and isinstance(config[PACKAGE], DictConfig):

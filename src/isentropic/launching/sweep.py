@@ -8,16 +8,19 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.core.utils import JobReturn, JobStatus
 from omegaconf import DictConfig
 
+from isentropic.config.entry import AT_END
 from isentropic.launching import Launcher, Outcome
 from isentropic.launching.jobs import compose, plan
 from isentropic.launching.resume import move_aside, pending_jobs
-from isentropic.launching.summary import OUTCOMES
+from isentropic.launching.summary import OUTCOMES, conclude
 
 
 def sweep(
     launcher: Launcher, config: DictConfig, loader: ConfigLoader, overrides: Sequence[Sequence[str]], first: int
 ) -> list[JobReturn]:
     """Hydra's launch(); a sweeper reads avg@k from what it returns. Raises BadInput."""
+    if conclude not in AT_END:
+        AT_END.append(conclude)
     jobs = plan(config, loader, overrides, first)
     folder = Path(config.hydra.sweep.dir).absolute()
     if launcher.again:

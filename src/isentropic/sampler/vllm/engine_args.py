@@ -3,12 +3,13 @@
 # pyright: basic
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
 
 
+@runtime_checkable
 class EngineSettings(Protocol):
     """What both ways to run an engine are told."""
 
@@ -22,6 +23,7 @@ class EngineSettings(Protocol):
     tensor_parallel_size: int
 
 
+@runtime_checkable
 class ColocatedSettings(EngineSettings, Protocol):
     """Of an engine in this process."""
 
@@ -30,6 +32,7 @@ class ColocatedSettings(EngineSettings, Protocol):
     fast_decode: bool
 
 
+@runtime_checkable
 class ServerSettings(EngineSettings, Protocol):
     """Of an engine behind `vllm serve`."""
 
