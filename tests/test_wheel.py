@@ -1,0 +1,58 @@
+"""A wheel, and a package of one's own beside it, in an empty folder without a checkout."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from isentropic import __version__
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = ["rollout.steps=2", "rollout.batch_size=32", "rollout.evaluation.problems=4", "trainer.val_check_interval=2"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    tar = subprocess.run(["tar", "c", "--null", "-T", "-"], cwd=ROOT, input=files, capture_output=True, check=True)
+    (folder / "source").mkdir()
+    subprocess.run(["tar", "x", "-C", folder / "source"], input=tar.stdout, check=True)
+    for place in (folder / "source", folder / "source" / "tests" / "own_package"):
+        how = ["--no-deps", "--no-index", "--no-build-isolation"]
+        subprocess.run([sys.executable, "-m", "pip", "wheel", *how, place, "-w", folder / "dist"], check=True)
+    wheels = sorted((folder / "dist").glob("*.whl"))
+    install = ["install", "--no-deps", "--no-index", "--target", folder / "site", *wheels]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    return folder / "site"
+
+
+def run(site, folder, *arguments):
+    settings = {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {name: value for name, value in os.environ.items() if name != "PROJECT_ROOT"} | settings
+    command = [site / "bin" / "isentropic", *arguments]
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_a_wheel_and_ones_own_package_run_where_they_are_called(site, tmp_path):
+    assert run(site, tmp_path, "--version") == f"isentropic {__version__}\n"
+    (tmp_path / ".env").write_text("WHOSE=mine\n")
+    run(site, tmp_path, "train", "experiment=mine", "tags=['${oc.env:WHOSE}']", *SMALL)
+    (folder,) = (tmp_path / "logs" / "train" / "runs").iterdir()
+    assert (folder / "metrics.csv").is_file() and "tags:\n- mine\n" in (folder / "config.yaml").read_text()
+    assert "algorithm/credit/damped.yaml" in (folder / "config_sources.txt").read_text()
+
+
+def test_a_wheel_trains_and_plans_the_quickstart(site, tmp_path):
+    more = ["policy.optimization.mini_batch=16", "policy.optimization.micro_batch=16", "sampler=transformers"]
+    said = run(site, tmp_path, "train", "experiment=quickstart", *SMALL, *more)
+    (folder,) = (tmp_path / "logs" / "train" / "runs").iterdir()
+    assert f"run folder: {folder}" in said and (folder / "curves.png").is_file()
+    assert f"{site}/isentropic/assets" in (folder / "config.yaml").read_text(), "it is not the wheel that ran"
+    assert "GiB" in run(site, tmp_path, "plan", "experiment=quickstart")
