@@ -35,7 +35,7 @@ same command later does what is missing; hydra.launcher.jobs=4 runs so many at o
 SLURM."""
 START = """isentropic train runs nothing without settings. Try
 
-    isentropic train experiment=quickstart      # two minutes on a CPU
+    isentropic train experiment=quickstart      # five minutes on two CPU cores
     isentropic train --help
 """
 
