@@ -13,6 +13,7 @@ from isentropic.config.compose import check_jobs, compose, loader_of
 from isentropic.config.entry import CONFIGS
 from isentropic.train import go_on, parts, train
 
+LOADER = loader_of(CONFIGS)
 START = "policy.reference=${policy.model.path}"
 QUICKSTART = ["experiment=quickstart", "sampler=transformers"]
 
@@ -21,8 +22,8 @@ def refusal(*overrides: str) -> str:
     """What the entry point says, from the parts it is made of; no engine starts before `trainer.fit`."""
     lines = [*QUICKSTART, *overrides, "paths.output=nowhere"]
     with pytest.raises(BadInput) as caught:
-        check_jobs(loader_of(CONFIGS), "train", lines, sweep=False)
-        cfg = compose(loader_of(CONFIGS), "train", lines)
+        check_jobs(LOADER, "train", lines, sweep=False)
+        cfg = compose(LOADER, "train", lines)
         with parts(cfg) as (_, policy, _data):
             go_on(cfg, policy.algorithm.control)
     assert not Path("nowhere").exists()

@@ -1,5 +1,6 @@
 """Every option of every group composes into a config whose parts have exactly these settings."""
 
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,7 @@ import pytest
 from isentropic.config.compose import check_jobs, loader_of
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-# Parts stand next to GRPO's, as a recipe may set what another part does not have; sets are of one task.
-FIRST = {"algorithm/": "algorithm=grpo", "task/set": "task=math"}
+LOADER = loader_of(CONFIGS)
 # Parts that stand side by side.
 LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "task/set"
 PLAN = ("card",)  # groups of plan.yaml alone
@@ -24,23 +24,39 @@ def options(*groups: str) -> list[str]:
     return [f"{within.get(group, group)}={f'[{name}]' if group in LISTS else name}" for group, name in chosen]
 
 
-@pytest.mark.parametrize("option", ["seed=1", *options()])
-def test_every_option_of_training_fits(option: str):
-    first = [choice for group, choice in FIRST.items() if option.startswith(group)]
-    check_jobs(loader_of(CONFIGS), "train", [*first, option, "policy.model.path=somewhere"], sweep=False)
+def jobs() -> list[list[str]]:
+    """As few as hold every option once: one of each group together, but for what chooses by itself.
+
+    Parts stand next to GRPO's, as a recipe may set what another part does not have; sets are of one task.
+    """
+    groups: dict[str, list[str]] = {}
+    for option in options():
+        groups.setdefault(option.partition("=")[0], []).append(option)
+    alone = [[option] for group in ("experiment", "debug") for option in groups.pop(group)]
+    below = {"algorithm/": "algorithm=grpo", "task/": "task=math", "trainer/": "trainer=cpu", "": "seed=1"}
+    found: list[list[str]] = []
+    for start, first in below.items():
+        axes = [groups.pop(group) for group in list(groups) if group.startswith(start)]
+        found += [[*dict.fromkeys((first, *job))] for job in zip_longest(*axes, fillvalue="seed=1")]
+    return alone + found
+
+
+@pytest.mark.parametrize("job", jobs(), ids=" ".join)
+def test_every_option_of_training_fits(job: list[str]):
+    check_jobs(LOADER, "train", [*job, "policy.model.path=somewhere"], sweep=False)
 
 
 @pytest.mark.parametrize("option", options(*PLAN))
 def test_every_option_of_a_plan_fits(option: str):
-    check_jobs(loader_of(CONFIGS), "plan", [option], sweep=False)
+    check_jobs(LOADER, "plan", [option], sweep=False)
 
 
 @pytest.mark.parametrize(
     "option", ["", "sampler=transformers", "trainer=fsdp", "algorithm=stare", "benchmark.model=7b"]
 )
 def test_every_kind_of_benchmark_fits(option: str):
-    check_jobs(loader_of(CONFIGS), "benchmark", [option] if option else [], sweep=False)
+    check_jobs(LOADER, "benchmark", [option] if option else [], sweep=False)
 
 
 def test_evaluation_fits():
-    check_jobs(loader_of(CONFIGS), "eval", ["ckpt_path=last.ckpt"], sweep=False)
+    check_jobs(LOADER, "eval", ["ckpt_path=last.ckpt"], sweep=False)

@@ -59,7 +59,11 @@ def main() -> None:
         raise SystemExit(2)
     else:
         del sys.argv[1]
-        runpy.run_module(COMMANDS[name], run_name="__main__", alter_sys=True)
+        try:
+            runpy.run_module(COMMANDS[name], run_name="__main__", alter_sys=True)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            raise SystemExit(130) from None
 
 
 def overview() -> str:

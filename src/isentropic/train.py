@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput, bad_input, build, plain
+from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, quiet, rank
 
 if TYPE_CHECKING:
     from lightning import Trainer
 
+    from isentropic.algorithm.algorithm import Algorithm
     from isentropic.algorithm.control import Controller
     from isentropic.policy.module import PolicyModule
     from isentropic.rollout.datamodule import RolloutDataModule
@@ -40,6 +42,13 @@ def train(cfg: DictConfig) -> float | None:
 @contextmanager
 def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
     """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
+    check_hardware(cfg)
+    check_model_folder(cfg)
+    from isentropic.algorithm.compatibility import check_parts
+
+    algorithm = build(cfg, "algorithm")
+    with bad_input():
+        check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path, cfg.rollout.group_size)
     from lightning import seed_everything
 
     from isentropic.policy.checkpoint.checks import check
@@ -52,17 +61,19 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     fall_back(cfg)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
-        yield assemble(cfg, task, sampler)
+        yield assemble(cfg, algorithm, task, sampler)
     finally:
         sampler.stop()
         task.close()
 
 
-def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Trainer, PolicyModule, RolloutDataModule]":
+def assemble(
+    cfg: DictConfig, algorithm: "Algorithm", task: "Task", sampler: "Sampler"
+) -> "tuple[Trainer, PolicyModule, RolloutDataModule]":
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
-    from isentropic.algorithm.compatibility import check_parts, check_sampler
+    from isentropic.algorithm.compatibility import check_sampler
     from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.callbacks.run import SamplerPhases
     from isentropic.logger.aliases import check as check_alias
@@ -72,7 +83,7 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
     with bad_input("policy.model.path"):
         if context:
             check_model(cfg.policy.model.path, context)
-    algorithm, scores = build(cfg, "algorithm"), build(cfg, "evaluation") or {}
+    scores = build(cfg, "evaluation") or {}
     data = build(cfg, "rollout", task=task, sampler=sampler)
     policy = build(
         cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores),
@@ -93,7 +104,6 @@ def assemble(cfg: DictConfig, task: "Task", sampler: "Sampler") -> "tuple[Traine
         data.check_ranks(trainer.world_size)
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
-        check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path)
         check_sampler(algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
         for score in scores.values():
             if score.k > data.evaluation.count:

@@ -19,9 +19,9 @@ def algorithm(build):
 
 
 def test_parts_that_go_together_are_let_through(algorithm):
-    check_parts(algorithm, None, "start")
-    check_parts(replace(algorithm, penalty={"kl": Kl(0.1, "k3")}), "start", "start")
-    check_parts(replace(algorithm, credit={"kl_cov": KlCov(0.1, 1.0)}, penalty={"anchor": Anchor()}), None, "start")
+    check_parts(algorithm, None, "start", 8)
+    check_parts(replace(algorithm, penalty={"kl": Kl(0.1, "k3")}), "start", "start", 8)
+    check_parts(replace(algorithm, credit={"kl_cov": KlCov(0.1, 1.0)}, penalty={"anchor": Anchor()}), None, "start", 8)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,18 @@ def test_parts_that_go_together_are_let_through(algorithm):
 )
 def test_a_part_that_lacks_another_is_refused(algorithm, parts, reference, sentence):
     with pytest.raises(ValueError, match=sentence):
-        check_parts(replace(algorithm, **parts), reference, "start")
+        check_parts(replace(algorithm, **parts), reference, "start", 8)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "rloo", "opo", "gtpo", "grpo_s", "stare", "reinforce_plus_plus_baseline"])
+def test_a_group_of_one_is_refused_where_answers_are_compared(build, recipe):
+    with pytest.raises(ValueError, match=r"^rollout\.group_size=1 leaves \w+ no other answer to compare with"):
+        check_parts(build(f"algorithm={recipe}"), None, "start", 1)
+
+
+@pytest.mark.parametrize("recipe", ["reinforce_plus_plus", "w_reinforce", "psr"])
+def test_a_group_of_one_is_enough_without_a_group_s_baseline(build, recipe):
+    check_parts(build(f"algorithm={recipe}"), None, "start", 1)
 
 
 def test_a_controller_that_nothing_follows_is_told_with_what_would(algorithm):

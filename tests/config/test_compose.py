@@ -34,7 +34,7 @@ SENTENCES = {
     "part.low=abc": "part.low=abc is not a float",
     "base=abc": "part.low=abc is not a float",
     "base=???": "base has no value; set it with base=...",
-    "seed=1,2": "Ambiguous value for argument 'seed=1,2' 1. To use it as a list, use key=[value1,value2]",
+    "seed=1,2": "seed=1,2 lists several values, each for a job of its own; add -m for such a sweep, or write",
     "~size": "Could not delete from config. 'size' does not exist.",
     "+seed=1": "Could not append to config. An item is already at 'seed'.",
     "part=moved": "part: isentropic.algorithm.clipping.gone.Gone cannot be imported",

@@ -8,6 +8,7 @@ from isentropic.config.entry import CONFIGS
 from isentropic.runs import renamed
 from isentropic.runs.settings import flat
 
+LOADER = loader_of(CONFIGS)
 OLD = """\
 rollout:
   _target_: isentropic.rollout.datamodule.RolloutDataModule
@@ -45,7 +46,7 @@ def test_an_old_key_is_answered_with_the_new_one(key: str, line: str):
     name = {"benchmark": "benchmark", "card": "plan"}.get(key.split(".")[0], "train")
     chosen = ["sampler=vllm_server"] if key == "sampler.patience" else []
     with pytest.raises(BadInput) as caught:
-        check_jobs(loader_of(CONFIGS), name, [*chosen, line.format(key)], sweep=False)
+        check_jobs(LOADER, name, [*chosen, line.format(key)], sweep=False)
     told = f"is now called {renamed.KEYS[key]}" if key in renamed.KEYS else f"{key} is gone; {renamed.GONE[key]}"
     assert told in str(caught.value) and "\n" not in str(caught.value)
 
@@ -55,7 +56,7 @@ def test_an_old_option_is_answered_with_the_new_one(option: str):
     group, _, name = option.partition("=")
     for line in (option, f"{group}=[{name}]"):
         with pytest.raises(BadInput, match=f"^{option} is now called {renamed.OPTIONS[option]}$"):
-            compose(loader_of(CONFIGS), "train", [line])
+            compose(LOADER, "train", [line])
 
 
 def test_an_old_key_in_an_experiment_is_answered_too(tmp_path):

@@ -10,11 +10,17 @@ from isentropic.algorithm.algorithm import Algorithm
 SEAMS = "credit", "clipping", "penalty"  # whose parts can follow a controller
 
 
-def check_parts(algorithm: Algorithm, reference: str | None, start: str) -> None:
+def check_parts(algorithm: Algorithm, reference: str | None, start: str, group_size: int) -> None:
     """Raises ValueError where one part lacks what it reads, or a costly or deciding one is read by none.
 
-    `reference` is policy.reference and `start` policy.model.path.
+    `reference` is policy.reference, `start` policy.model.path, and `group_size` that of the rollout.
     """
+    if group_size == 1 and algorithm.advantage.compares:
+        raise ValueError(
+            f"rollout.group_size=1 leaves {type(algorithm.advantage).__name__} no other answer to compare with, so all "
+            "advantages would be 0; take at least 2, or an estimator without a group's baseline, as in "
+            "algorithm=reinforce_plus_plus"
+        )
     distances = [name for name, penalty in algorithm.penalty.items() if penalty.needs_reference]
     if distances and not reference:
         raise ValueError(

@@ -32,6 +32,7 @@ from isentropic.config.build import (
     listed,
     plain,
 )
+from isentropic.config.early import check_trainer
 from isentropic.config.loader import ConfigLoader
 from isentropic.config.own import CONFIGS, own_configs, refuse_same
 from isentropic.runs import renamed
@@ -84,16 +85,17 @@ def loader_of(configs: Path, extra: str | None = None) -> ConfigLoader:
     return ConfigLoader(path)
 
 
-def check_jobs(loader: ConfigLoader, name: str, overrides: list[str], sweep: bool, parts: bool = True) -> None:
-    """Raises BadInput for the first key, option, value or setting of a part that cannot be, in any job of a sweep.
+def check_jobs(loader: ConfigLoader, name: str, overrides: list[str], sweep: bool, parts: bool = True) -> DictConfig:
+    """The config of the last job. `parts=False` stops at the composition, and so imports no part.
 
-    `parts=False` stops at the composition, and so imports no part.
+    Raises BadInput for the first key, option, value or setting of a part that cannot be, in any job of a sweep.
     """
     known = _shown(dict.fromkeys(compose(loader, name, []))) if parts else []
     for own in _jobs(overrides, loader) if sweep else [overrides]:
         cfg = compose(loader, name, own)
         if parts:
             _check_config(cfg, loader, known)
+    return cfg  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def _jobs(overrides: list[str], loader: ConfigLoader) -> Iterator[list[str]]:
@@ -137,6 +139,9 @@ def compose(loader: ConfigLoader, name: str, overrides: list[str]) -> DictConfig
 
 
 def _explain(error: Exception, loader: ConfigLoader) -> str:
+    if merged := re.match(r"Error merging override (\S+?)=", str(error)):
+        line = str(error).splitlines()[0].removeprefix("Error merging override ")
+        return f"{line} cannot be set, as {merged[1]} has keys of its own; set one of these"
     if isinstance(error, OverrideParseException):
         return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
@@ -147,6 +152,12 @@ def _explain(error: Exception, loader: ConfigLoader) -> str:
         closest = difflib.get_close_matches(option, options, n=1)
         hint = f"; did you mean {closest[0]}?" if closest else ""
         return f"{group}={option} does not exist: {group} can be {listed(sorted(options), 'or')}{hint}"
+    if several := re.match(r"Ambiguous value for argument '(.+?)=(.+?)'", str(error)):
+        key, value = several.groups()
+        return (
+            f"{key}={value} lists several values, each for a job of its own; add -m for such a sweep, or write one "
+            f'value with commas as "{key}=\'{value}\'" and a list as "{key}=[{value}]"'
+        )
     gone = re.match(r"Could not delete from config. '(.+?)' does not exist", str(error))
     return (gone and renamed.answer(gone[1])) or " ".join(f"{error} {error.__cause__ or ''}".split())
 
@@ -188,4 +199,6 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, known: list[str]) -> No
             raise BadInput(does_not_exist(key, key, known, ""))
     if not is_list(settings.get("tags", [])):
         raise BadInput(f"tags={settings['tags']} is not a list; write tags=[{settings['tags']}]")
+    if "rollout" in settings and is_dict(settings.get("trainer")):
+        check_trainer(settings["trainer"])
     check(settings, look=by_source)

@@ -19,7 +19,7 @@ import sys
 import threading
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -32,6 +32,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput
 from isentropic.config.compose import CONFIGS, ROOT, check_jobs, compose, loader_of
+from isentropic.config.early import check_run_folder
 from isentropic.config.names import name_sweep, quoted
 from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
@@ -43,8 +44,13 @@ AT_END: list[Callable[[], None]] = []  # called when Hydra is done, as by a swee
 CONFIG_FILES = {files.HYDRA, files.CONFIG, files.CONFIG_SOURCES, files.STATUS}
 
 
-def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
-    """`hydra.main` for configs/<name>.yaml, with checks before the run's folder exists."""
+def main(
+    name: str, configs: Path = CONFIGS, given: Callable[[Sequence[str]], list[str]] = list
+) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
+    """`hydra.main` for configs/<name>.yaml, with checks before the run's folder exists.
+
+    `given` may put arguments before those of the command line.
+    """
 
     def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
         @wraps(function)
@@ -67,12 +73,19 @@ def main(name: str, configs: Path = CONFIGS) -> Callable[[Callable[[DictConfig],
 
         @wraps(function)
         def entry() -> None:
+            try:
+                start()
+            except KeyboardInterrupt:  # before the job, which has its own word for it
+                print("stopped", file=sys.stderr, flush=True)
+                raise SystemExit(130) from None
+
+        def start() -> None:
             read_environment()
             quiet()
             warnings.formatwarning = _one_line
             run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
             sweeps = [one for one in sys.argv[1:] if one in ("-m", "--multirun")]  # argparse wants them first
-            sys.argv[1:] = [*sweeps, *(quoted(one) for one in sys.argv[1:] if one not in sweeps)]
+            sys.argv[1:] = [*sweeps, *(quoted(one) for one in given(sys.argv[1:]) if one not in sweeps)]
             arguments = get_args_parser().parse_args()
             asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
             if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
@@ -172,7 +185,10 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
         sys.argv.append("--multirun")  # a sweep of one job
     if not arguments.cfg and rank() == 0:
         print(f"isentropic {' '.join([name, *arguments.overrides])}: checking every setting", flush=True)
-    check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
+    cfg = check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
+    if not arguments.cfg and rank() == 0:
+        place = "hydra.sweep.dir" if sweep or "--multirun" in sys.argv else "hydra.run.dir"
+        check_run_folder(place, str(OmegaConf.select(cfg, place)))
 
 
 def _is_submitted(cfg: DictConfig, arguments: Namespace) -> bool:

@@ -14,21 +14,27 @@ The command line has the last word over both.
 """
 
 import difflib
+import warnings
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import IConfigRepository
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra._internal.defaults_list import create_defaults_list
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import GroupDefault, ResultDefault
+from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 PACKAGE = "algorithm"  # of recipes, each a file that holds the steps' options and its numbers for them
 LISTS = ("callbacks", "evaluation", "rollout.curation", "algorithm.credit", "algorithm.penalty")  # parts by name
 KEY = "overrides"
+MOST = 4  # configs that are kept, at 10 ms for a copy where composing one takes 300
 
 
 class ConfigLoader(ConfigLoaderImpl):
@@ -36,12 +42,42 @@ class ConfigLoader(ConfigLoaderImpl):
 
     chosen: dict[str, str]  # group → option, of the config that is composed
 
+    def __init__(self, config_search_path: ConfigSearchPath) -> None:
+        super().__init__(config_search_path)
+        self.composed: dict[str, DictConfig] = {}  # of the last calls, as a command composes the same config five times
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        call = repr((config_name, overrides, run_mode, from_shell, validate_sweep_overrides))
+        cfg = self.composed.pop(call, None)
+        if cfg is None:
+            cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
+        self.composed[call] = cfg
+        if len(self.composed) > MOST:
+            del self.composed[next(iter(self.composed))]
+        return deepcopy(cfg)
+
     def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
         self.choose(defaults)
         cfg = super()._compose_config_from_defaults_list(defaults, repo)
         for key in LISTS:
             drop_unchosen(key, OmegaConf.select(cfg, key), repo.get_group_options(key.replace(".", "/")))
         return cfg
+
+    def _process_config_searchpath(
+        self, config_name: str | None, parsed_overrides: list[Override], repo: CachingConfigRepository
+    ) -> None:
+        with warnings.catch_warnings(action="ignore"):
+            super()._process_config_searchpath(config_name, parsed_overrides, repo)
+        for source in repo.get_sources():
+            if source.provider.startswith("hydra.searchpath") and not source.available():
+                raise ConfigCompositionException(f"hydra.searchpath holds {source.path}, which is no folder of configs")
 
     def choose(self, defaults: Sequence[ResultDefault]) -> None:
         """Before single files are loaded: what they set depends on what is chosen."""

@@ -66,6 +66,11 @@ class RolloutDataModule(LightningDataModule):
         for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
             if value is not None and value < 1:
                 raise ValueError(f"rollout.{name}={value} must be at least 1")
+        if problems is not None and problems > len(task.problems("train")):
+            raise ValueError(
+                f"rollout.problems={problems} is more than the {len(task.problems('train'))} problems of the train "
+                "split; null takes all"
+            )
         self.task, self.sampler, self.curation, self.decoding = task, sampler, curation, decoding
         self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
         self.max_tries, self.seed = max_tries, seed

@@ -29,6 +29,10 @@ class ReinforcePlusPlus(AdvantageEstimator):
         if not 0 <= self.gamma <= 1:
             raise ValueError(f"advantage.gamma={self.gamma} is a discount per token and must lie in 0 to 1")
 
+    @property
+    def compares(self) -> bool:
+        return self.group_baseline
+
     def __call__(self, batch: ScoredBatch) -> PerToken:
         reward = group_centred(batch.reward, batch.group) if self.group_baseline else batch.reward
         judged = batch.mask.any(-1)

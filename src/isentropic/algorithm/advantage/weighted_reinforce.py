@@ -28,6 +28,10 @@ class WeightedReinforce(AdvantageEstimator):
                 f"advantage.positive={self.positive} and negative={self.negative} are weights and may not be negative"
             )
 
+    @property
+    def compares(self) -> bool:
+        return False
+
     def __call__(self, batch: ScoredBatch) -> PerToken:
         advantages = torch.full_like(batch.reward, -self.negative).masked_fill(batch.correct, self.positive)
         return on_tokens(advantages, batch.mask)

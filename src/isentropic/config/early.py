@@ -1,0 +1,123 @@
+"""What cannot be, seen in the settings and on this machine alone: no part is imported for it, and no folder is left."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from isentropic.config.build import BadInput
+
+STEPS = "rollouts are counted by rollout.steps"
+# What Lightning's trainer takes and a run has no use for: the values that say nothing, and where the same is set.
+UNUSED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "max_epochs": ((1, None), STEPS),
+    "min_epochs": ((0, None), STEPS),
+    "max_steps": ((-1,), STEPS),
+    "min_steps": ((0, None), STEPS),
+    "limit_train_batches": ((1.0, None), STEPS),
+    "overfit_batches": ((0.0, 0), "debug=overfit learns from the same few problems"),
+    "num_sanity_val_steps": ((0,), "the policy is evaluated before the first rollout anyway"),
+    "check_val_every_n_epoch": ((None,), "rollouts between evaluations are trainer.val_check_interval"),
+    "limit_val_batches": (
+        (1.0, 0, 0.0, None),
+        "0 takes evaluations away; rollout.evaluation.problems shortens them",
+    ),
+    "limit_test_batches": ((1.0, None), "isentropic eval judges rollout.evaluation.problems"),
+    "limit_predict_batches": ((1.0, None), "nothing is predicted"),
+    "reload_dataloaders_every_n_epochs": ((0,), "prompts are streamed"),
+    "use_distributed_sampler": ((False,), "rollouts are made on the rank that learns from them"),
+    "sync_batchnorm": ((False, None), "a language model has no batch norm"),
+    "barebones": ((False,), "take callbacks=none and logger=none"),
+}
+MODEL_FILES = {
+    "config": ("config.json",),
+    "weights": ("*.safetensors", "*.bin"),
+    "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.*", "*.tiktoken"),
+}
+GPUS = "/dev/nvidiactl", "/dev/nvidia0", "/dev/nvhost-ctrl", "/dev/dxg", "/dev/kfd"  # of CUDA, WSL and ROCm
+HIDDEN = "", "-1", "NoDevFiles"  # values of CUDA_VISIBLE_DEVICES that leave none
+
+
+def check_trainer(trainer: Mapping[str, Any]) -> None:
+    """Raises BadInput for a setting of Lightning's trainer that would be ignored, or cannot be."""
+    for name, (neutral, instead) in UNUSED.items():
+        value = trainer.get(name, neutral[0])
+        if not any(value == one and type(value) is type(one) for one in neutral):  # 1 is a number of batches, 1.0 all
+            raise BadInput(f"trainer.{name}={value} has no use here: {instead}")
+    for name, least in (("devices", 1), ("num_nodes", 1), ("log_every_n_steps", 1)):
+        value = trainer.get(name, least)
+        if (isinstance(value, int) and value < least and (name, value) != ("devices", -1)) or value in ("", "0", []):
+            raise BadInput(f"trainer.{name}={value} must be at least {least}")
+    every = trainer.get("val_check_interval")
+    if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+        raise BadInput(
+            f"trainer.val_check_interval={every} is not a whole number of rollouts of at least 1; "
+            "+trainer.limit_val_batches=0 takes evaluations away"
+        )
+
+
+def check_run_folder(key: str, folder: str) -> None:
+    """Raises BadInput where the folder cannot be made; what is made to find out is taken away again."""
+    made: list[Path] = []
+    try:
+        missing = Path(folder).absolute()
+        todo = [missing]
+        while not todo[-1].parent.exists() and todo[-1].parent != todo[-1]:
+            todo.append(todo[-1].parent)
+        for path in reversed(todo):
+            if not path.is_dir():
+                path.mkdir()
+                made.append(path)
+        if not os.access(missing, os.W_OK | os.X_OK):
+            raise PermissionError(13, "no right to write in it")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{key}={folder} cannot be a run's folder: {reason}") from error
+    finally:
+        for path in reversed(made):
+            path.rmdir()
+
+
+def check_hardware(cfg: DictConfig) -> None:
+    """For the machine that a run is about to use. Raises BadInput where a GPU is asked for and there is none."""
+    if has_gpu():
+        return
+    sampler, none = cfg.sampler, "and this machine shows no GPU"
+    if cfg.trainer.accelerator in ("gpu", "cuda"):
+        raise BadInput(f"trainer.accelerator={cfg.trainer.accelerator} is asked for, {none}; trainer=cpu needs none")
+    device = str(sampler.get("device", ""))
+    if device.startswith("cuda"):
+        raise BadInput(f"sampler.device={device} is asked for, {none}; take sampler.device=cpu")
+    if sampler.get("sleep_level") == 2 or sampler.get("load_format") == "dummy":
+        raise BadInput(f"sampler=vllm_gpu is asked for by its settings, {none}; sampler=vllm needs none")
+    if sampler.get("transfer") == "nccl" and not sampler.get("url"):
+        raise BadInput(f"sampler.transfer=nccl is between GPUs, {none}; take sampler.transfer=file")
+
+
+def check_model_folder(cfg: DictConfig) -> None:
+    """Raises BadInput for a folder that lacks what a model needs, and for a sampler of another model."""
+    path = str(cfg.policy.model.path)
+    own = cfg.sampler.get("path")
+    if own is not None and own != path and Path(own).absolute() != Path(path).absolute():
+        raise BadInput(
+            f"sampler.path={own} is another model than policy.model.path={path}, whose weights the sampler is given; "
+            "leave it out"
+        )
+    folder = Path(path)
+    if not folder.is_dir():
+        return
+    for what, patterns in MODEL_FILES.items():
+        if not any(any(folder.glob(pattern)) for pattern in patterns):
+            raise BadInput(
+                f"policy.model.path={path} is not a model folder: it holds no {what} ({', '.join(patterns)})"
+            )
+
+
+def has_gpu() -> bool:
+    """Without importing torch, which takes seconds. True where it cannot be told, as on macOS."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() not in HIDDEN and any(map(os.path.exists, GPUS))
