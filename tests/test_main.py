@@ -10,7 +10,7 @@ from isentropic.__main__ import COMMANDS, help_of, overview
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "isentropic", *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-m", "isentropic", *arguments], capture_output=True, text=True, timeout=300)
 
 
 def test_the_version_and_every_command_are_told():
@@ -32,7 +32,7 @@ def test_help_lists_what_can_be_chosen():
 def test_help_imports_neither_torch_nor_hydra():
     code = "import sys; sys.argv[1:] = ['train', '--help']; from isentropic.__main__ import main; main(); "
     code += "assert not {'torch', 'lightning', 'hydra'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=300)
 
 
 def test_a_command_that_is_not_there_is_answered_with_the_nearest():

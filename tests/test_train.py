@@ -174,7 +174,7 @@ def test_ctrl_c_saves_ends_the_engine_and_the_rest_equals_a_run_that_never_stopp
         if line.startswith("step 1/4"):
             process.send_signal(signal.SIGINT)
             break
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     stopped = len(rows(tmp_path / "run"))
     assert 1 <= stopped < 4, out + err
     assert process.returncode == 130, err

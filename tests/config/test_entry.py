@@ -75,7 +75,7 @@ def run(project: Path, *arguments: str, **variables: str) -> subprocess.Complete
     clean = {k: v for k, v in os.environ.items() if k not in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "HYDRA_FULL_ERROR")}
     environment = clean | {"PYTHONPATH": f"{source}{os.pathsep}{project}"} | variables
     command = [sys.executable, "train.py", *arguments]
-    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize(

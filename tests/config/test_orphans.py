@@ -22,7 +22,7 @@ os._exit(3)
 
 
 def test_a_rank_that_waits_for_ever_ends_with_the_one_that_started_it():
-    result = subprocess.run([sys.executable, "-c", PARENT], capture_output=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", PARENT], capture_output=True, timeout=300)
     # and all who could write to its pipes have ended, or there would be no end of what they say
     assert (result.returncode, result.stdout) == (3, b"begun None\n"), result.stderr
 
@@ -51,6 +51,6 @@ def test_one_of_several_ranks_that_fails_and_cannot_end_is_ended(tmp_path, ranks
         subprocess.Popen([*command, str(rank), str(ranks)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for rank in range(ranks)
     ]  # fmt: skip
-    found = [process.communicate(timeout=120) for process in started]
+    found = [process.communicate(timeout=300) for process in started]
     assert (started[0].returncode, found[0][0]) == (code, said), found
     assert all(process.returncode for process in started[1:]), "who waits for it is told"

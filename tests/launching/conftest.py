@@ -75,7 +75,7 @@ def sweep(shell):
 
     def run(*arguments: str, **variables: str) -> tuple[int, str]:
         process = shell("-m", *arguments, **variables)
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=300)
         return process.returncode, out
 
     return run

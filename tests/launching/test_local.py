@@ -66,12 +66,12 @@ def test_stopping_a_sweep_stops_its_jobs_first_and_the_same_command_goes_on(proj
     folder = project / "grid" / "seed=1"
     assert next(line for line in process.stdout if line.startswith("start 1/2"))
     with subprocess.Popen(
-        ["timeout", "60", "tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True
+        ["timeout", "300", "tail", "-n+1", "-F", folder / "train.log"], stdout=-1, stderr=-3, text=True
     ) as tail:
         assert next(line for line in tail.stdout if line == "waiting\n")
         tail.kill()
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     assert process.returncode == 143
     assert "2 unfinished" in out and "stopped by SIGINT" in out and "not started" in out
     status = read_status(folder)
