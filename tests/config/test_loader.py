@@ -1,7 +1,8 @@
 """A part that is swapped brings its own numbers, and what an experiment sets for one option stays with that option."""
 
+from collections.abc import Sequence
 from functools import cache
-from itertools import cycle
+from itertools import cycle, zip_longest
 from pathlib import Path
 
 import pytest
@@ -37,27 +38,32 @@ def own(recipe: str) -> dict:
     return algorithm(f"algorithm={recipe}")
 
 
-def check(recipe: str, step: str, option: str) -> None:
-    file = OmegaConf.to_container(OmegaConf.load(CONFIGS / "algorithm" / step / f"{option}.yaml"))
-    before = own(recipe)
-    if step in LISTS:
-        swapped = algorithm(f"algorithm={recipe}", f"algorithm/{step}=[{option}]")[step]
-        assert swapped == {option: before[step].get(option, file[option])}
-    else:
-        swapped = algorithm(f"algorithm={recipe}", f"algorithm/{step}={option}")[step]
-        assert swapped == (before[step] if before[step]["_target_"] == file["_target_"] else file)
+def check(recipe: str, swaps: Sequence[tuple[str, str]]) -> None:
+    """The swapped steps, of which each has one, are as their files have them."""
+    lines = [
+        f"algorithm/{step}=[{option}]" if step in LISTS else f"algorithm/{step}={option}" for step, option in swaps
+    ]
+    before, after = own(recipe), algorithm(f"algorithm={recipe}", *lines)
+    for step, option in swaps:
+        file = OmegaConf.to_container(OmegaConf.load(CONFIGS / "algorithm" / step / f"{option}.yaml"))
+        if step in LISTS:
+            assert after[step] == {option: before[step].get(option, file[option])}
+        else:
+            assert after[step] == (before[step] if before[step]["_target_"] == file["_target_"] else file)
 
 
 @pytest.mark.parametrize("recipe, part", SOME, ids=lambda one: one if isinstance(one, str) else "=".join(one))
 def test_a_swapped_part_brings_its_own_numbers(recipe, part):
-    check(recipe, *part)
+    check(recipe, [part])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_part_brings_its_own_numbers_into_every_recipe(recipe):
-    for step, option in PARTS:
-        check(recipe, step, option)
+    """Several at a time, one of each step."""
+    axes = [[(step, option) for option in options(f"algorithm/{step}")] for step in (*STEPS, *LISTS)]
+    for job in zip_longest(*axes):
+        check(recipe, [part for part in job if part])
 
 
 def test_the_command_line_sets_numbers_of_a_swapped_part():
@@ -69,11 +75,21 @@ def chosen(*overrides: str) -> dict:
     return OmegaConf.to_container(compose(LOADER, "train", [*overrides]))
 
 
-@pytest.mark.parametrize("experiment", ["quickstart", pytest.param("all", marks=pytest.mark.slow)])
-def test_every_credit_rule_goes_with_every_experiment(experiment):
-    for name in EXPERIMENTS if experiment == "all" else [experiment]:
-        for rule in options("algorithm/credit"):
-            assert list(chosen(f"experiment={name}", f"algorithm/credit=[{rule}]")["algorithm"]["credit"]) == [rule]
+def test_every_credit_rule_goes_with_the_quickstart():
+    for rule in options("algorithm/credit"):
+        assert list(chosen("experiment=quickstart", f"algorithm/credit=[{rule}]")["algorithm"]["credit"]) == [rule]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number, experiment", [*enumerate(EXPERIMENTS)])
+def test_every_experiment_goes_with_credit_rules_that_it_does_not_have(number: int, experiment: str):
+    """One alone, so that each is alone somewhere, and all together."""
+    rules = options("algorithm/credit")
+    for some in ([rules[number % len(rules)]], rules):
+        assert (
+            list(chosen(f"experiment={experiment}", f"algorithm/credit=[{','.join(some)}]")["algorithm"]["credit"])
+            == some
+        )
 
 
 @pytest.mark.parametrize("group", ["callbacks", "trainer", "rollout", "sampler", "debug", "hydra/launcher"])
