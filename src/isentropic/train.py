@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.config.build import BadInput, bad_input, build, plain
+from isentropic.config.build import BadInput, bad_input, build, leaves, plain
 from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, quiet, rank
+
+NO_RESULT = ("hydra", "paths", "ckpt_path", "tags", "print_config", "logger", "callbacks")  # settings apart from it
 
 if TYPE_CHECKING:
     from lightning import Trainer
@@ -31,6 +33,7 @@ def train(cfg: DictConfig) -> float | None:
         go_on(cfg, policy.algorithm.control, own)
         if rank() == 0:
             set_aside(Path(cfg.paths.output) / "metrics.csv", resumed=cfg.ckpt_path is not None)
+        policy.settings = settings_of(cfg)
         describe(cfg, trainer)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
@@ -98,7 +101,7 @@ def assemble(
             raise ValueError("callbacks.weight_sync is taken away, and without it the sampler keeps its first weights")
         for callback in callbacks:
             if isinstance(callback, Checkpoint):
-                callback.check(trainer)
+                callback.check(trainer, data.evaluation.split)
         if context:
             data.check_context(context)
         data.check_ranks(trainer.world_size)
@@ -133,11 +136,28 @@ def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
         with bad_input("ckpt_path"):
             state = check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
             control.load_state_dict(state["control"])
+            say_differences(settings_of(cfg), state.get("settings", {}))
             if state["rollouts"] >= cfg.rollout.steps + own:
                 raise ValueError(
                     f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
                     f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"
                 )
+
+
+def settings_of(cfg: DictConfig) -> dict[str, Any]:
+    """By dotted key, what a result depends on."""
+    found = {
+        name: value for key in cfg if key not in NO_RESULT for name, value in leaves(plain(cfg, str(key)), str(key))
+    }
+    return {name: value for name, value in found.items() if name != "rollout.steps"}
+
+
+def say_differences(now: dict[str, Any], before: dict[str, Any]) -> None:
+    """What is not as it was when the checkpoint was written holds from here on."""
+    changed = [name for name in sorted(now.keys() & before.keys()) if now[name] != before[name]]
+    if changed and rank() == 0:
+        lines = [f"  {name}={now[name]}, was {before[name]}" for name in changed]
+        print("\n".join(["going on with other settings than the checkpoint's:", *lines]), flush=True)
 
 
 def adapter_of(cfg: DictConfig) -> dict[str, Any] | None:

@@ -104,6 +104,9 @@ class Tiny(PolicyModule):
     def configure_model(self):
         pass
 
+    def on_train_start(self):
+        pass
+
     def configure_optimizers(self):
         return torch.optim.AdamW(self.parameters(), lr=0.1)
 
@@ -180,7 +183,7 @@ def ending(run, tiny, tmp_path):
             try:
                 module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
                 run(
-                    [*further, Checkpoint(every=3, sharded=False)],
+                    [*further, Checkpoint(every=3, sharded=False, keep=1, best=None)],
                     steps=9,
                     module=module,
                     enable_checkpointing=True,

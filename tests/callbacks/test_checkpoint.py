@@ -1,3 +1,5 @@
+import csv
+import json
 import multiprocessing
 import os
 import resource
@@ -12,6 +14,10 @@ from torch.distributed.checkpoint.api import CheckpointException
 from isentropic.callbacks.checkpoint import Checkpoint, reason, remove, replace
 
 
+def files(folder):
+    return sorted(path.name for path in (folder / "checkpoints").iterdir())
+
+
 def last(folder):
     return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
 
@@ -23,17 +29,116 @@ def test_rollouts_are_counted_not_optimizer_steps(run, tiny, tmp_path):
         path = tmp_path / "checkpoints" / "last.ckpt"
         states.append(last(tmp_path)["rollouts"] if path.exists() else None)
 
-    run([Checkpoint(every=2, sharded=False)], steps=5, module=tiny(during=look), enable_checkpointing=True)
+    run(
+        [Checkpoint(every=2, sharded=False, keep=1, best=None)],
+        steps=5,
+        module=tiny(during=look),
+        enable_checkpointing=True,
+    )
     assert states == [None] * 4 + [2] * 4 + [4] * 2
     assert last(tmp_path)["rollouts"] == 5
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["last.ckpt"]
+    assert files(tmp_path) == ["last.ckpt", "rollout_4.ckpt", "rollout_5.ckpt"]
+
+
+@pytest.mark.parametrize("keep, kept", [(0, [5]), (1, [4, 5]), (2, [2, 4, 5]), (9, [2, 4, 5])])
+def test_so_many_of_before_stay(run, tmp_path, keep, kept):
+    run([Checkpoint(every=2, sharded=False, keep=keep, best=None)], steps=5, enable_checkpointing=True)
+    assert files(tmp_path) == ["last.ckpt", *(f"rollout_{count}.ckpt" for count in kept)]
+    for count in kept:
+        assert torch.load(tmp_path / f"checkpoints/rollout_{count}.ckpt", weights_only=True)["rollouts"] == count
+
+
+class Falling(Checkpoint):
+    """Beside scores that are highest after rollout 4."""
+
+    def on_validation_end(self, trainer, pl_module):
+        trainer.callback_metrics["eval/avg@8"] = torch.tensor(0.5 - abs(pl_module.rollouts - 4) / 10)
+        super().on_validation_end(trainer, pl_module)
+
+
+def test_the_best_by_an_evaluation_stays_also_when_a_run_goes_on(run, tmp_path):
+    settings = {"enable_checkpointing": True, "limit_val_batches": 1, "val_check_interval": 2}
+    run([Falling(every=3, sharded=False, keep=0, best="eval/avg@8")], steps=6, **settings)
+    folder = tmp_path / "checkpoints"
+    assert files(tmp_path) == ["best.ckpt", "best.json", "last.ckpt", "rollout_4.ckpt", "rollout_6.ckpt"]
+    assert (folder / "best.ckpt").readlink().name == "rollout_4.ckpt"
+    told = json.loads((folder / "best.json").read_text())
+    assert (told["rollout"], told["metric"]) == (4, "eval/avg@8") and told["score"] == pytest.approx(0.5)
+    again = [Falling(every=3, sharded=False, keep=0, best="eval/avg@8")]
+    run(again, steps=8, ckpt_path=folder / "last.ckpt", **settings)
+    assert (folder / "best.ckpt").readlink().name == "rollout_4.ckpt" and "rollout_8.ckpt" in files(tmp_path)
+
+
+def test_a_score_that_no_evaluation_gives_is_refused_and_so_is_the_test_split(run, tmp_path):
+    wrong = Checkpoint(every=1, sharded=False, keep=0, best="eval/avg@9")
+    with pytest.raises(ValueError, match=r"best=eval/avg@9 is no score of an evaluation; there are eval/avg@8"):
+        run([wrong], steps=1, enable_checkpointing=True, limit_val_batches=1, val_check_interval=1)
+    trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", devices=1, logger=False)
+    with pytest.raises(ValueError, match="would choose a checkpoint by the test split"):
+        wrong.check(trainer, "test")
+    wrong.check(trainer, "validation")
+
+
+def twice():
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def term_then_int():
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("deed", [twice, term_then_int])
+def test_half_of_a_rollout_s_updates_is_never_saved(ending, tmp_path, deed):
+    """In the midst of the fifth rollout, after the first of its two optimizer steps; the last checkpoint is of three."""
+    assert ending(deed)[0]
+    assert last(tmp_path)["rollouts"] == 3 and last(tmp_path)["global_step"] == 6
+
+
+def steps_of(folder):
+    return sorted(step for file in folder.glob("metrics*.csv") for step in rows_of(file))
+
+
+def rows_of(file):
+    with file.open() as lines:
+        return [int(float(row["step"])) for row in csv.DictReader(lines) if row["rollout/reward"]]
+
+
+def test_the_row_of_a_run_that_was_killed_after_its_checkpoint_comes_when_it_goes_on(run, tmp_path):
+    class Killed(Checkpoint):
+        def save(self, trainer, pl_module):
+            super().save(trainer, pl_module)
+            if pl_module.rollouts == 6:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def child():
+        run([Killed(every=2, sharded=False, keep=1, best=None)], steps=9, enable_checkpointing=True)
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL and steps_of(tmp_path) == [1, 2, 3, 4, 5]
+    (tmp_path / "metrics.csv").rename(tmp_path / "metrics.1.csv")
+    path = tmp_path / "checkpoints" / "last.ckpt"
+    run([Checkpoint(every=9, sharded=False, keep=1, best=None)], steps=8, enable_checkpointing=True, ckpt_path=path)
+    assert steps_of(tmp_path) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_checkpoint_passes_through_no_other_folder(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    run([Checkpoint(every=1, sharded=False, keep=1, best=None)], steps=2, enable_checkpointing=True)
+    assert last(tmp_path)["rollouts"] == 2 and not (tmp_path / "nowhere").exists()
 
 
 def test_a_resumed_run_equals_one_that_never_stopped(run, tmp_path):
-    whole = run([Checkpoint(every=100, sharded=False)], steps=5, enable_checkpointing=True)
-    run([Checkpoint(every=100, sharded=False)], steps=3, enable_checkpointing=True)
+    whole = run([Checkpoint(every=100, sharded=False, keep=1, best=None)], steps=5, enable_checkpointing=True)
+    run([Checkpoint(every=100, sharded=False, keep=1, best=None)], steps=3, enable_checkpointing=True)
     path = tmp_path / "checkpoints" / "last.ckpt"
-    rest = run([Checkpoint(every=100, sharded=False)], steps=5, enable_checkpointing=True, ckpt_path=path)
+    rest = run(
+        [Checkpoint(every=100, sharded=False, keep=1, best=None)], steps=5, enable_checkpointing=True, ckpt_path=path
+    )
     assert rest.groups == whole.groups[3:] and rest.rollouts == 5
     assert torch.equal(rest.weight, whole.weight)
 
@@ -43,7 +148,7 @@ def test_on_a_full_disk_the_last_good_checkpoint_survives(ending, tmp_path):
     assert code == 1 and error.startswith("OSError: the checkpoint of rollout 6 could not be written")
     assert "File too large" in error and "that of rollout 3 is intact" in error and "\n" not in error
     assert last(tmp_path)["rollouts"] == 3
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["last.ckpt"]
+    assert files(tmp_path) == ["last.ckpt", "rollout_3.ckpt"]
 
 
 def test_an_error_in_training_leaves_the_last_good_checkpoint_alone(ending, tmp_path):
@@ -72,18 +177,26 @@ def test_a_folder_takes_the_place_of_a_file_of_a_folder_and_of_itself(tmp_path):
     path = tmp_path / "last.ckpt"
     path.write_text("of one file")
     for count in (3, 6, 6, 9):
-        replace(folder(tmp_path / "new", f"{count}"), path, count)
+        replace(folder(tmp_path / "new", f"{count}"), path, count, keep=0)
         assert held(path) == f"{count}"
         assert len(list(tmp_path.iterdir())) == 2, "an older one is left"
     (tmp_path / "new").write_text("of one file")
-    replace(tmp_path / "new", path, 12)
-    assert [p.name for p in tmp_path.iterdir()] == ["last.ckpt"] and path.read_text() == "of one file"
+    replace(tmp_path / "new", path, 12, keep=0)
+    assert {p.name for p in tmp_path.iterdir()} == {"last.ckpt", "rollout_12.ckpt"}
+    assert path.read_text() == "of one file"
 
 
 def test_a_folder_that_was_copied_in_place_of_the_link_is_replaced_too(tmp_path):
     path = folder(tmp_path / "last.ckpt", "3")
-    replace(folder(tmp_path / "new", "6"), path, 6)
-    assert held(path) == "6" and {p.name for p in tmp_path.iterdir()} == {"last.ckpt", "rollout_6"}
+    replace(folder(tmp_path / "new", "6"), path, 6, keep=0)
+    assert held(path) == "6" and {p.name for p in tmp_path.iterdir()} == {"last.ckpt", "rollout_6.ckpt"}
+
+
+def test_a_folder_of_before_whose_name_had_no_ending_is_replaced_too(tmp_path):
+    folder(tmp_path / "rollout_3", "3")
+    (tmp_path / "last.ckpt").symlink_to("rollout_3")
+    replace(folder(tmp_path / "new", "6"), tmp_path / "last.ckpt", 6, keep=0)
+    assert {p.name for p in tmp_path.iterdir()} == {"last.ckpt", "rollout_6.ckpt"}
 
 
 def killed_at(step, *arguments):
@@ -97,7 +210,7 @@ def killed_at(step, *arguments):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(watch)
-        replace(*arguments)
+        replace(*arguments, keep=0)
         os._exit(0)
 
     process = multiprocessing.get_context("fork").Process(target=child)
@@ -106,28 +219,39 @@ def killed_at(step, *arguments):
     return process.exitcode == -signal.SIGKILL
 
 
-def test_whoever_is_killed_while_replacing_leaves_one_whole_checkpoint(tmp_path):
+@pytest.mark.parametrize("sharded", [True, False])
+def test_whoever_is_killed_while_replacing_leaves_one_whole_checkpoint(tmp_path, sharded):
+    def made(at, content):
+        if sharded:
+            return folder(at, content)
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_text(content)
+        return at
+
+    def read(path):
+        return held(path) if sharded else path.read_text()
+
     seen = []
     for step in range(50):
         run = tmp_path / str(step)
         path = run / "last.ckpt"
-        replace(folder(run / "new", "old"), path, 3)
-        killed = killed_at(step, folder(run / "new", "new"), path, 6)
-        seen.append(held(path))
+        replace(made(run / "new", "old"), path, 3, keep=0)
+        killed = killed_at(step, made(run / "new", "new"), path, 6)
+        seen.append(read(path))
         if not killed:
             break
-        replace(folder(run / "newer", "newer"), path, 9)  # the next save leaves nothing of this behind
+        replace(made(run / "newer", "newer"), path, 9, keep=0)  # the next save leaves nothing of this behind
         (run / "new").exists() and remove(run / "new")
-        assert held(path) == "newer" and {p.name for p in run.iterdir()} == {"last.ckpt", "rollout_9"}
-    assert not killed and len(seen) > 4
+        assert read(path) == "newer" and {p.name for p in run.iterdir()} == {"last.ckpt", "rollout_9.ckpt"}
+    assert not killed and len(seen) > 3
     assert seen == sorted(seen, key=["old", "new"].index) and set(seen) == {"old", "new"}
 
 
 def test_shards_are_for_those_whose_ranks_have_them(tmp_path):
     trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", devices=1, logger=False)
-    Checkpoint(1, sharded=False).check(trainer)
+    Checkpoint(every=1, sharded=False, keep=1, best=None).check(trainer, "test")
     with pytest.raises(ValueError, match="is for trainer=fsdp"):
-        Checkpoint(1, sharded=True).check(trainer)
+        Checkpoint(every=1, sharded=True, keep=1, best=None).check(trainer, "test")
 
 
 def test_of_ranks_that_failed_the_first_is_heard():
@@ -137,4 +261,4 @@ def test_of_ranks_that_failed_the_first_is_heard():
 
 def test_an_interval_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1 rollout"):
-        Checkpoint(0, sharded=False)
+        Checkpoint(every=0, sharded=False, keep=1, best=None)

@@ -21,14 +21,19 @@ def test_a_run_ends_with_one_table(run, capfd, monkeypatch):
 
 def test_a_resumed_run_remembers_what_came_before(run, tmp_path):
     run(
-        [Summary(), Checkpoint(every=2, sharded=False)],
+        [Summary(), Checkpoint(every=2, sharded=False, keep=1, best=None)],
         steps=2,
         enable_checkpointing=True,
         before=True,
         limit_val_batches=1,
     )
     second, path = Summary(), tmp_path / "checkpoints" / "last.ckpt"
-    run([second, Checkpoint(every=2, sharded=False)], steps=4, enable_checkpointing=True, ckpt_path=path)
+    run(
+        [second, Checkpoint(every=2, sharded=False, keep=1, best=None)],
+        steps=4,
+        enable_checkpointing=True,
+        ckpt_path=path,
+    )
     assert len(second.rollouts) == 4 and second.evaluations[0][0] == 0
 
 

@@ -51,10 +51,19 @@ def test_each_phase_is_timed_and_evaluation_is_none_of_them(run, tmp_path, monke
 def test_what_was_spent_adds_up_over_the_parts_of_a_resumed_run(run, tmp_path, monkeypatch):
     clock = Clock()
     monkeypatch.setattr("isentropic.callbacks.throughput.time", clock)
-    run([Phases(clock), Throughput(), Checkpoint(1, False)], steps=2, enable_checkpointing=True)
+    run(
+        [Phases(clock), Throughput(), Checkpoint(every=1, sharded=False, keep=1, best=None)],
+        steps=2,
+        enable_checkpointing=True,
+    )
     (tmp_path / "metrics.csv").rename(tmp_path / "metrics.1.csv")
     path = tmp_path / "checkpoints" / "last.ckpt"
-    run([Phases(clock), Throughput(), Checkpoint(1, False)], steps=5, enable_checkpointing=True, ckpt_path=path)
+    run(
+        [Phases(clock), Throughput(), Checkpoint(every=1, sharded=False, keep=1, best=None)],
+        steps=5,
+        enable_checkpointing=True,
+        ckpt_path=path,
+    )
     rows = [
         row
         for name in ("metrics.1.csv", "metrics.csv")

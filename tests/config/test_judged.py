@@ -7,10 +7,12 @@ import pytest
 
 from isentropic.config.compose import CONFIGS, compose, loader_of
 from isentropic.config.judged import differences, with_run
+from isentropic.runs.renamed import KEYS
 from isentropic.runs.status import recorded
 
+OLD = next(key for key, new in KEYS.items() if new == "rollout.evaluation")
 TOLD = [
-    "experiment=quickstart", "seed=7", "rollout.judging.count=16", "+trainer.max_time=00:01:00:00", "logger=wandb",
+    "experiment=quickstart", "seed=7", f"{OLD}.count=16", "+trainer.max_time=00:01:00:00", "logger=wandb",
     "tags=[mine]", "hydra.run.dir=x", "callbacks.memory=null", "~callbacks.samples", "algorithm/credit=[stapo]",
 ]  # fmt: skip
 

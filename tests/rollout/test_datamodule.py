@@ -50,7 +50,9 @@ def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
         sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
         module = parts.learner(size=32)
         data = parts.rollouts(sampler, task=parts.sums(largest=3), batch_size=32, steps=steps)
-        trainer = parts.trainer(tmp_path / folder, [WeightSync(1e-3, 8), Checkpoint(every=1, sharded=False)])
+        trainer = parts.trainer(
+            tmp_path / folder, [WeightSync(1e-3, 8), Checkpoint(every=1, sharded=False, keep=1, best=None)]
+        )
         trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
         return module, data
 

@@ -40,9 +40,12 @@ class Evaluate(Callback):
 
 
 def missing(trainer: Trainer, step: int) -> bool:
-    """Was this run stopped between a rollout's checkpoint and its evaluation? Its earlier metrics tell."""
+    """Was this run stopped between a rollout's checkpoint and its evaluation? Its earlier metrics tell.
+
+    Where there are none, as in another folder than that of the checkpoint, it is evaluated here.
+    """
     every, folder = trainer.val_check_batch, Path(trainer.default_root_dir)
     earlier = metrics_files(folder, [path.name for path in folder.glob("metrics.*.csv")])
-    if not earlier or not isinstance(every, int) or step % every:
+    if not isinstance(every, int) or step % every:
         return False
-    return not any(step in scores.steps for scores in read_metrics(earlier, "eval/.+").series.values())
+    return not earlier or not any(step in scores.steps for scores in read_metrics(earlier, "eval/.+").series.values())

@@ -2,8 +2,8 @@
 
 import json
 import math
-import os
 import re
+import shutil
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -68,17 +68,20 @@ def set_later_aside(file: Path, step: int) -> None:
     """Lines of rollouts that come anew go to `samples.1.jsonl`, or the next that is free."""
     if not file.exists():
         return
-    unfinished = file.with_name("samples.jsonl.unfinished")
-    beyond = next(p for p in (file.with_name(f"samples.{i}.jsonl") for i in count(1)) if not p.exists())
-    with file.open(encoding="utf-8") as old, unfinished.open("w", encoding="utf-8") as kept:
-        for line in old:
-            known = re.match(r'\{"step": (\d+),', line)
-            if known and int(known[1]) <= step and line.endswith("\n"):
-                kept.write(line)
-            else:
-                with beyond.open("a", encoding="utf-8") as aside:
-                    aside.write(line)
-    os.replace(unfinished, file) if beyond.exists() else unfinished.unlink()
+    with file.open("rb+") as lines:
+        kept = 0  # bytes: steps only rise, so that what comes anew is at the end
+        for line in lines:
+            known = re.match(rb'\{"step": (\d+),', line)
+            if not known or int(known[1]) > step or not line.endswith(b"\n"):
+                break
+            kept += len(line)
+        if kept == file.stat().st_size:
+            return
+        lines.seek(kept)
+        beyond = next(p for p in (file.with_name(f"samples.{i}.jsonl") for i in count(1)) if not p.exists())
+        with beyond.open("wb") as aside:
+            shutil.copyfileobj(lines, aside)
+        lines.truncate(kept)
 
 
 def rows_of(trace: RolloutTrace, rows: Tensor) -> RolloutTrace:

@@ -11,6 +11,7 @@ folder in which nothing but the config was written is removed. Rank 0 of each jo
 config_sources.txt (each value and where it came from; print_config=true prints it) and status.json into its folder.
 """
 
+import errno
 import logging
 import os
 import shutil
@@ -20,7 +21,7 @@ import threading
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.config.build import BadInput
+from isentropic.config.build import BadInput, bad_input
 from isentropic.config.compose import CONFIGS, ROOT, check_jobs, compose, loader_of
 from isentropic.config.early import check_run_folder
 from isentropic.config.names import name_sweep, quoted
@@ -38,9 +39,11 @@ from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.config.provenance import sources, tree
 from isentropic.runs import files
+from isentropic.runs.lock import locked, refuse_overwriting, refuse_running
 from isentropic.runs.status import recorded
 
 AT_END: list[Callable[[], None]] = []  # called when Hydra is done, as by a sweep with a table to print
+DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM  # what a disk may answer
 CONFIG_FILES = {files.HYDRA, files.CONFIG, files.CONFIG_SOURCES, files.STATUS}
 
 
@@ -57,49 +60,60 @@ def main(
         def job(cfg: DictConfig) -> Any:
             quiet()  # once more, since Hydra set up logging anew
             folder = Path(HydraConfig.get().runtime.output_dir)
-            with one_sentence(folder):
-                with a_process_of_its_own(folder), ending_in_time():
-                    if rank() == 0:
-                        _record(cfg, folder, configs)
-                        with _on_sigterm(), recorded(folder, task_overrides()) as status:
-                            result = function(cfg)
-                            status.result = float(result) if isinstance(result, int | float) else None
-                    else:
-                        end_with_first()
-                        result = function(cfg)
-                if rank() == 0:  # after all that loggers say at their end
-                    print(f"run folder: {folder}", flush=True)
-                return result
+            with ExitStack() as life:
+                if rank() == 0:
+                    with one_sentence(), bad_input("hydra.run.dir"):  # nothing is taken back: it is another run's
+                        life.enter_context(locked(folder))
+                with one_sentence(folder):
+                    return _live(function, cfg, folder, configs)
 
         @wraps(function)
         def entry() -> None:
             try:
-                start()
+                _start(job, name, configs, given)
             except KeyboardInterrupt:  # before the job, which has its own word for it
                 print("stopped", file=sys.stderr, flush=True)
                 raise SystemExit(130) from None
 
-        def start() -> None:
-            read_environment()
-            quiet()
-            warnings.formatwarning = _one_line
-            run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
-            sweeps = [one for one in sys.argv[1:] if one in ("-m", "--multirun")]  # argparse wants them first
-            sys.argv[1:] = [*sweeps, *(quoted(one) for one in given(sys.argv[1:]) if one not in sweeps)]
-            arguments = get_args_parser().parse_args()
-            asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
-            if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
-                with one_sentence():
-                    _check_command_line(arguments, arguments.config_name or name, configs)
-            try:
-                run()
-            finally:
-                for end in AT_END:
-                    end()
-
         return entry
 
     return decorate
+
+
+def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[Sequence[str]], list[str]]) -> None:
+    """Checks the command line, and has Hydra run what it says."""
+    read_environment()
+    quiet()
+    warnings.formatwarning = _one_line
+    run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
+    sweeps = [one for one in sys.argv[1:] if one in ("-m", "--multirun")]  # argparse wants them first
+    sys.argv[1:] = [*sweeps, *(quoted(one) for one in given(sys.argv[1:]) if one not in sweeps)]
+    arguments = get_args_parser().parse_args()
+    asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
+    if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
+        with one_sentence():
+            _check_command_line(arguments, arguments.config_name or name, configs)
+    try:
+        run()
+    finally:
+        for end in AT_END:
+            end()
+
+
+def _live(function: Callable[[DictConfig], Any], cfg: DictConfig, folder: Path, configs: Path) -> Any:
+    """From the run's first file to its last word."""
+    with a_process_of_its_own(folder), ending_in_time():
+        if rank() == 0:
+            _record(cfg, folder, configs)
+            with _on_sigterm(), recorded(folder, task_overrides()) as status:
+                result = function(cfg)
+                status.result = float(result) if isinstance(result, int | float) else None
+        else:
+            end_with_first()
+            result = function(cfg)
+    if rank() == 0:  # after all that loggers say at their end
+        print(f"run folder: {folder}", flush=True)
+    return result
 
 
 def rank() -> int:
@@ -136,6 +150,12 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
         print(f"error: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(1) from None
+    except OSError as error:
+        if error.errno not in DISK or os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"error: {place}{error.strerror}; free some space, or choose another hydra.run.dir", file=sys.stderr)
         raise SystemExit(1) from None
     except (KeyboardInterrupt, SystemExit) as error:
         stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
@@ -188,7 +208,12 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
     cfg = check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
     if not arguments.cfg and rank() == 0:
         place = "hydra.sweep.dir" if sweep or "--multirun" in sys.argv else "hydra.run.dir"
-        check_run_folder(place, str(OmegaConf.select(cfg, place)))
+        folder = Path(str(OmegaConf.select(cfg, place)))
+        if place == "hydra.run.dir" and folder.is_dir():
+            with bad_input(place):
+                refuse_running(folder)
+                refuse_overwriting(folder, cfg.get("ckpt_path"), learns=name == "train")
+        check_run_folder(place, str(folder))
 
 
 def _is_submitted(cfg: DictConfig, arguments: Namespace) -> bool:

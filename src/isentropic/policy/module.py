@@ -62,6 +62,7 @@ class PolicyModule(LightningModule):
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches trained on
+        self.settings: dict[str, Any] = {}  # of the run, by dotted key, for whoever goes on with its checkpoint
         self.changed = False  # whether the last rollout changed the weights
         self.record, self.clock = Record(), Clock()
         self.last_rollout: RolloutTrace | None = None
@@ -73,16 +74,19 @@ class PolicyModule(LightningModule):
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
             self.policy = LanguageModel(self.model, mesh, self.adapter)
             self.strict_loading = self.adapter is None  # a checkpoint of adapters lacks their base
-            if mesh is None:
-                self.trainer.strategy.checkpoint_io = CheckpointFiles(
-                    optimizer=self.trainer.state.fn == TrainerFn.FITTING
-                )
+            fits = self.trainer.state.fn == TrainerFn.FITTING
+            self.trainer.strategy.checkpoint_io = CheckpointFiles(optimizer=fits)
             if self.frozen and self.trainer.state.fn == TrainerFn.FITTING:
                 self.reference = Reference(self.frozen, mesh, self.policy)
 
     def configure_optimizers(self) -> Any:
         optimizer, warmup = self.optimization.build(self.policy.parameters())
         return [optimizer], [warmup]
+
+    def on_train_start(self) -> None:
+        """After the state of a checkpoint's optimizer has come back."""
+        optimizer, schedule = cast(LightningOptimizer, self.optimizers()), cast(LambdaLR, self.lr_schedulers())
+        self.optimization.obey(optimizer.optimizer, schedule)
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
@@ -183,6 +187,7 @@ class PolicyModule(LightningModule):
             "control": self.algorithm.control.state_dict(),
             "rollouts": self.rollouts,
             "record": self.record.state_dict(),
+            "settings": self.settings,
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lightning import Trainer
 from torch.nn import Parameter
-from torch.optim import AdamW
+from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 
@@ -72,4 +72,14 @@ class Optimization:
         weights = list(parameters)
         fused = True if all(weight.is_cuda for weight in weights) else None  # null lets torch choose
         optimizer = AdamW(weights, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay, fused=fused)
-        return optimizer, LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / (self.warmup_steps + 1)))
+        return optimizer, LambdaLR(optimizer, self.warmed)
+
+    def warmed(self, step: int) -> float:
+        return min(1.0, (step + 1) / (self.warmup_steps + 1))
+
+    def obey(self, optimizer: Optimizer, schedule: LambdaLR) -> None:
+        """These settings hold in a resumed run too, whose checkpoint brings those of before."""
+        for group in optimizer.param_groups:
+            group["betas"], group["weight_decay"] = (self.beta1, self.beta2), self.weight_decay
+            group["initial_lr"], group["lr"] = self.lr, self.lr * self.warmed(schedule.last_epoch)
+        schedule.base_lrs = [self.lr] * len(optimizer.param_groups)

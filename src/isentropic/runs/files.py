@@ -12,6 +12,7 @@ SCORES = "scores.json"  # of `isentropic eval`
 CURVES = "curves.png"
 LOG = "train.log"  # what a run printed that others started
 CHECKPOINTS = "checkpoints"
+BEST_CHECKPOINT = f"{CHECKPOINTS}/best.ckpt"  # by an evaluation, where one is named
 LAST_CHECKPOINT = f"{CHECKPOINTS}/last.ckpt"
 HYDRA = ".hydra"
 OVERRIDES = f"{HYDRA}/overrides.yaml"

@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Literal
 
 from isentropic import __version__
-from isentropic.runs.files import STATUS, write_whole
+from isentropic.runs.files import CHECKPOINTS, STATUS, write_whole
 
 State = Literal["running", "done", "failed", "stopped"]
+SIGNS = "metrics*.csv", "samples*.jsonl", f"{CHECKPOINTS}/*"  # what a run writes while it learns, not when it begins
 QUIET = 1800.0  # seconds without a sign of life after which a run on another host counts as gone
 
 
@@ -58,6 +59,14 @@ def read_status(folder: Path) -> Status | None:
 
 def write_status(folder: Path, status: Status) -> None:
     write_whole(folder / STATUS, json.dumps(asdict(status), indent=1) + "\n")
+
+
+def write_in_place(folder: Path, status: Status) -> None:
+    """Where the disk has no room for a second file, in the room of the one that is there; or not at all."""
+    text = json.dumps(asdict(status), indent=1) + "\n"
+    with suppress(OSError), (folder / STATUS).open("r+", encoding="utf-8") as file:
+        file.write(text)
+        file.truncate()
 
 
 def alive(folder: Path, status: Status) -> bool:
@@ -133,12 +142,18 @@ def recorded(folder: Path, overrides: list[str]) -> Generator[Status]:
         record.seconds = round(spent + time.monotonic() - clock, 3)
         if record.result is not None and not math.isfinite(record.result):
             record.result = None  # JSON knows neither NaN nor infinity
-        write_status(folder, record)
+        try:
+            write_status(folder, record)
+        except OSError:
+            write_in_place(folder, record)
 
 
 def seconds_of(folder: Path, status: Status) -> float:
     """A killed part could not add its own: it lasted from writing its status to its last sign of life."""
-    lost = last_written(folder) - (folder / STATUS).stat().st_mtime if status.status == "running" else 0.0
+    if status.status != "running":
+        return status.seconds or 0.0
+    signs = (path for pattern in SIGNS for path in folder.glob(pattern) if path.is_file())
+    lost = max((path.stat().st_mtime for path in signs), default=0.0) - (folder / STATUS).stat().st_mtime
     return (status.seconds or 0.0) + max(0.0, lost)
 
 

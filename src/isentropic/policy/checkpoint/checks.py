@@ -1,13 +1,15 @@
 """Is this checkpoint one that the policy can go on from?"""
 
+from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
+from zipfile import BadZipFile
 
 import torch
 from transformers import AutoConfig
 
-from isentropic.policy.checkpoint.sharded import head_of
+from isentropic.policy.checkpoint.sharded import damaged, head_of
 from isentropic.policy.model.identity import SHAPE, fingerprint, shape
 
 
@@ -22,13 +24,27 @@ def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
         there = f"; there are {', '.join(near)}" if near else "; its folder has no checkpoint"
         raise ValueError(f"{called}={checkpoint} does not exist{there}")
     try:
-        content = head_of(path) if path.is_dir() else torch.load(path, "cpu", weights_only=True, mmap=True)
-    except (RuntimeError, EOFError, UnpicklingError, OSError, ValueError) as error:
+        content = head_of(path) if path.is_dir() else one_file(path)
+    except (RuntimeError, EOFError, UnpicklingError, OSError, ValueError, BadZipFile) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{called}={checkpoint} cannot be read and may be cut off: {reason}") from error
     if not isinstance(content, dict) or "isentropic" not in content:
         raise ValueError(f"{called}={checkpoint} was not written by isentropic.train")
     return content
+
+
+def one_file(path: Path) -> Any:
+    """Raises ValueError for one that is not as it was written."""
+    stat = path.stat()
+    if part := damaged_part(path, stat.st_mtime_ns, stat.st_size):
+        raise ValueError(f"it is damaged: {part} in it is not as it was written")
+    return torch.load(path, "cpu", weights_only=True, mmap=True)
+
+
+@cache
+def damaged_part(path: Path, written: int, size: int) -> str | None:
+    """Read whole once, a second for each GB, as a run asks several times."""
+    return damaged(str(path))
 
 
 def check(checkpoint: str, model: str, adapter: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -6,7 +6,9 @@ meta.pt          all that is no tensor of a model, as it stands in a checkpoint 
 """
 
 import io
+import os
 import pickle
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,10 +57,16 @@ def head_of(folder: Path) -> Any:
         size = path.stat().st_size if path.is_file() else 0
         if size < end:
             raise ValueError(f"{place.relative_path} has {size} bytes of at least {end}")
+        with path.open("rb") as file:
+            file.seek(place.offset)
+            part = io.BytesIO(file.read(place.length))
+        if damaged(part):
+            raise ValueError(f"{place.relative_path} is damaged: {key.fqn} is not as it was written")
         if isinstance(index.state_dict_metadata[key.fqn], BytesStorageMetadata):  # which torch would unpickle unseen
-            with path.open("rb") as file:
-                file.seek(place.offset)
-                torch.load(io.BytesIO(file.read(place.length)), weights_only=True)
+            part.seek(0)
+            torch.load(part, weights_only=True)
+    if damaged(str(folder / HEAD)):
+        raise ValueError(f"{HEAD} is damaged")
     return torch.load(folder / HEAD, map_location="cpu", weights_only=True)
 
 
@@ -88,6 +96,21 @@ def numbered(state: dict[str, Any]) -> dict[str, Any]:
     return {"state": {numbers[name]: values for name, values in state["state"].items()}, "param_groups": groups}
 
 
+def on_disk(path: Path) -> None:
+    """Returns when the disk holds what was written to a file or folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def damaged(part: str | io.BytesIO) -> str | None:
+    """What of a file that torch saved differs from what was written, by the checksums in it; None where all is well."""
+    with zipfile.ZipFile(part) as archive:
+        return archive.testzip()
+
+
 class CheckpointFiles(CheckpointIO):
     """For strategies in which each rank has the whole policy: reads folders too. Writes one file."""
 
@@ -96,7 +119,12 @@ class CheckpointFiles(CheckpointIO):
         self.one = TorchCheckpointIO()
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        self.one.save_checkpoint(checkpoint, path, storage_options)
+        """Straight into the file, which the disk holds when this returns; neither whole in memory nor through TMPDIR.
+
+        Raises OSError or RuntimeError where the disk does not take it.
+        """
+        torch.save(checkpoint, path)
+        on_disk(Path(path))
 
     def load_checkpoint(
         self, path: Any, map_location: Callable[..., Any] | None = None, weights_only: bool | None = None
