@@ -14,6 +14,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.graceful_stop import LIMIT, STOP, GracefulStop, leave
 from isentropic.callbacks.run import policy_of
+from isentropic.runs.files import LAST_CHECKPOINT
 
 FOLDER = "rollout_"  # of a sharded one, beside the link to it
 
@@ -114,7 +115,7 @@ def reason(error: BaseException) -> str:
 
 
 def path_of(trainer: Trainer) -> Path:
-    return Path(trainer.default_root_dir) / "checkpoints" / "last.ckpt"
+    return Path(trainer.default_root_dir) / LAST_CHECKPOINT
 
 
 def replace(new: Path, path: Path, count: int) -> None:

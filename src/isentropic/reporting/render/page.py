@@ -17,10 +17,9 @@ from isentropic.reporting.render.report import Report
 from isentropic.reporting.render.sentences import cautions, summary
 from isentropic.reporting.render.tables import LONGEST, Table, tables
 from isentropic.reporting.render.tokens import payload, sheets
+from isentropic.runs.files import SAMPLES
 from isentropic.runs.run import Run
-from isentropic.runs.samples import NAME
 
-NAME_OF_PAGE = "report.html"
 SHEETS = 12  # groups whose answers are on the page
 DRAWN = 400_000  # bytes of an inlined picture, at most
 SPARK = 60  # points of a run's entropy in a table
@@ -49,7 +48,7 @@ def write(report: Report, out: Path) -> Path:
     told = {table.name: table for table in tables(report)}
     return html.write(
         "report.html",
-        out / NAME_OF_PAGE,
+        out / "report.html",
         ["report.js", *(["tokens.js"] if there else [])],
         ["base.css", "report.css", *(["tokens.css"] if there else [])],
         title=report.title,
@@ -73,7 +72,7 @@ def write(report: Report, out: Path) -> Path:
 def _first_runs(report: Report) -> list[tuple[str, Run]]:
     found: list[tuple[str, Run]] = []
     for group in report.shown[:SHEETS]:
-        runs = [run for run in group.runs if (run.folder / NAME).is_file()]
+        runs = [run for run in group.runs if (run.folder / SAMPLES).is_file()]
         runs = [run for run in runs if run.folder in report.included] or runs
         found += [(group.label, runs[0])] if runs else []
     return found
