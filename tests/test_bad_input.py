@@ -36,7 +36,7 @@ def refusal(*overrides: str) -> str:
     "override, sentence",
     [
         ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, countdown, gsm8k, math, noise or "),
-        ("sampler=vlm", "sampler=vlm does not exist: sampler can be scripted, transformers, vllm, vllm_gpu or "),
+        ("sampler=vlm", "sampler=vlm does not exist: sampler can be transformers, vllm, vllm_gpu or "),
         ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
         ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),
         ("policy.optimisation.lr=1", "policy.optimisation.lr does not exist: policy has the keys "),

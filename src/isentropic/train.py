@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from isentropic.config.build import BadInput, bad_input, build, leaves, plain
 from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, quiet, rank
+from isentropic.runs import files
 
 NO_RESULT = ("hydra", "paths", "ckpt_path", "tags", "print_config", "logger", "callbacks")  # settings apart from it
 
@@ -32,7 +33,7 @@ def train(cfg: DictConfig) -> float | None:
     with parts(cfg) as (trainer, policy, data):
         go_on(cfg, policy.algorithm.control, own)
         if rank() == 0:
-            set_aside(Path(cfg.paths.output) / "metrics.csv", resumed=cfg.ckpt_path is not None)
+            set_aside(Path(cfg.paths.output) / files.METRICS, resumed=cfg.ckpt_path is not None)
         policy.settings = settings_of(cfg)
         describe(cfg, trainer)
         try:
@@ -120,7 +121,7 @@ def find_last(cfg: DictConfig) -> bool:
     """`ckpt_path=last` is the run folder's own checkpoint, or the start where there is none yet."""
     if cfg.ckpt_path != "last":
         return False
-    path = Path(cfg.paths.output) / "checkpoints" / "last.ckpt"
+    path = Path(cfg.paths.output) / files.LAST_CHECKPOINT
     cfg.ckpt_path = str(path) if path.exists() else None
     return True
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fixtures.models import saving
 from lightning import LightningDataModule, LightningModule, Trainer
 from lightning.pytorch.loggers import CSVLogger
 
@@ -17,7 +18,6 @@ from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
 from isentropic.batch import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
-from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.policy.log_row import RolloutTrace
 from isentropic.policy.module import PolicyModule
 from isentropic.policy.timing import Clock
@@ -183,7 +183,7 @@ def ending(run, tiny, tmp_path):
             try:
                 module = tiny(during=lambda module: next(once, int)() if module.rollouts == 4 else None)
                 run(
-                    [*further, Checkpoint(every=3, sharded=False, keep=1, best=None)],
+                    [*further, saving(3)],
                     steps=9,
                     module=module,
                     enable_checkpointing=True,

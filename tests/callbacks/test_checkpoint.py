@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from fixtures.models import saving
 from lightning import Trainer
 from torch.distributed.checkpoint.api import CheckpointException
 
@@ -30,7 +31,7 @@ def test_rollouts_are_counted_not_optimizer_steps(run, tiny, tmp_path):
         states.append(last(tmp_path)["rollouts"] if path.exists() else None)
 
     run(
-        [Checkpoint(every=2, sharded=False, keep=1, best=None)],
+        [saving(2)],
         steps=5,
         module=tiny(during=look),
         enable_checkpointing=True,
@@ -91,7 +92,7 @@ def term_then_int():
 
 @pytest.mark.parametrize("deed", [twice, term_then_int])
 def test_half_of_a_rollout_s_updates_is_never_saved(ending, tmp_path, deed):
-    """In the midst of the fifth rollout, after the first of its two optimizer steps; the last checkpoint is of three."""
+    """After the first of the fifth rollout's two optimizer steps; the last checkpoint is of three."""
     assert ending(deed)[0]
     assert last(tmp_path)["rollouts"] == 3 and last(tmp_path)["global_step"] == 6
 
@@ -121,24 +122,22 @@ def test_the_row_of_a_run_that_was_killed_after_its_checkpoint_comes_when_it_goe
     assert process.exitcode == -signal.SIGKILL and steps_of(tmp_path) == [1, 2, 3, 4, 5]
     (tmp_path / "metrics.csv").rename(tmp_path / "metrics.1.csv")
     path = tmp_path / "checkpoints" / "last.ckpt"
-    run([Checkpoint(every=9, sharded=False, keep=1, best=None)], steps=8, enable_checkpointing=True, ckpt_path=path)
+    run([saving(9)], steps=8, enable_checkpointing=True, ckpt_path=path)
     assert steps_of(tmp_path) == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 def test_a_checkpoint_passes_through_no_other_folder(run, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    run([Checkpoint(every=1, sharded=False, keep=1, best=None)], steps=2, enable_checkpointing=True)
+    run([saving(1)], steps=2, enable_checkpointing=True)
     assert last(tmp_path)["rollouts"] == 2 and not (tmp_path / "nowhere").exists()
 
 
 def test_a_resumed_run_equals_one_that_never_stopped(run, tmp_path):
-    whole = run([Checkpoint(every=100, sharded=False, keep=1, best=None)], steps=5, enable_checkpointing=True)
-    run([Checkpoint(every=100, sharded=False, keep=1, best=None)], steps=3, enable_checkpointing=True)
+    whole = run([saving(100)], steps=5, enable_checkpointing=True)
+    run([saving(100)], steps=3, enable_checkpointing=True)
     path = tmp_path / "checkpoints" / "last.ckpt"
-    rest = run(
-        [Checkpoint(every=100, sharded=False, keep=1, best=None)], steps=5, enable_checkpointing=True, ckpt_path=path
-    )
+    rest = run([saving(100)], steps=5, enable_checkpointing=True, ckpt_path=path)
     assert rest.groups == whole.groups[3:] and rest.rollouts == 5
     assert torch.equal(rest.weight, whole.weight)
 
@@ -249,7 +248,7 @@ def test_whoever_is_killed_while_replacing_leaves_one_whole_checkpoint(tmp_path,
 
 def test_shards_are_for_those_whose_ranks_have_them(tmp_path):
     trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", devices=1, logger=False)
-    Checkpoint(every=1, sharded=False, keep=1, best=None).check(trainer, "test")
+    saving(1).check(trainer, "test")
     with pytest.raises(ValueError, match="is for trainer=fsdp"):
         Checkpoint(every=1, sharded=True, keep=1, best=None).check(trainer, "test")
 
@@ -261,4 +260,4 @@ def test_of_ranks_that_failed_the_first_is_heard():
 
 def test_an_interval_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1 rollout"):
-        Checkpoint(every=0, sharded=False, keep=1, best=None)
+        saving(0)

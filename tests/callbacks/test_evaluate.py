@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from fixtures.models import saving
 
-from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.evaluate import Evaluate
 from isentropic.callbacks.weight_sync import WeightSync
 
@@ -55,16 +55,14 @@ def test_an_interval_beyond_the_last_rollout_leaves_start_and_end(parts, tmp_pat
 
 
 def test_a_run_that_goes_on_judges_nothing_twice(parts, tmp_path):
-    first = train(
-        parts, tmp_path, 2, val_check_interval=2, extra=[Checkpoint(every=1, sharded=False, keep=1, best=None)]
-    )
+    first = train(parts, tmp_path, 2, val_check_interval=2, extra=[saving(1)])
     last = tmp_path / "checkpoints" / "last.ckpt"
     second = train(parts, tmp_path, 5, val_check_interval=2, ckpt_path=last)
     assert times(first) == [0, 2] and times(second) == [4, 5]
 
 
 def test_a_run_that_was_stopped_before_an_evaluation_that_was_due_makes_up_for_it(parts, tmp_path):
-    train(parts, tmp_path, 2, val_check_interval=2, extra=[Checkpoint(every=1, sharded=False, keep=1, best=None)])
+    train(parts, tmp_path, 2, val_check_interval=2, extra=[saving(1)])
     *lines, evaluation = (tmp_path / "metrics.csv").read_text().splitlines(keepends=True)
     assert "0.5" in evaluation
     last = tmp_path / "checkpoints" / "last.ckpt"

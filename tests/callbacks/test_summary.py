@@ -1,9 +1,9 @@
 import re
 
 import pytest
+from fixtures.models import saving
 from lightning import Trainer
 
-from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.summary import Curves, Summary, before_during_after, thirds
 
 
@@ -21,7 +21,7 @@ def test_a_run_ends_with_one_table(run, capfd, monkeypatch):
 
 def test_a_resumed_run_remembers_what_came_before(run, tmp_path):
     run(
-        [Summary(), Checkpoint(every=2, sharded=False, keep=1, best=None)],
+        [Summary(), saving(2)],
         steps=2,
         enable_checkpointing=True,
         before=True,
@@ -29,7 +29,7 @@ def test_a_resumed_run_remembers_what_came_before(run, tmp_path):
     )
     second, path = Summary(), tmp_path / "checkpoints" / "last.ckpt"
     run(
-        [second, Checkpoint(every=2, sharded=False, keep=1, best=None)],
+        [second, saving(2)],
         steps=4,
         enable_checkpointing=True,
         ckpt_path=path,

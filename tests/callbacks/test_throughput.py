@@ -1,8 +1,8 @@
 import csv
 
 import pytest
+from fixtures.models import saving
 
-from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.run import SamplerPhases
 from isentropic.callbacks.throughput import Throughput
 
@@ -52,14 +52,14 @@ def test_what_was_spent_adds_up_over_the_parts_of_a_resumed_run(run, tmp_path, m
     clock = Clock()
     monkeypatch.setattr("isentropic.callbacks.throughput.time", clock)
     run(
-        [Phases(clock), Throughput(), Checkpoint(every=1, sharded=False, keep=1, best=None)],
+        [Phases(clock), Throughput(), saving(1)],
         steps=2,
         enable_checkpointing=True,
     )
     (tmp_path / "metrics.csv").rename(tmp_path / "metrics.1.csv")
     path = tmp_path / "checkpoints" / "last.ckpt"
     run(
-        [Phases(clock), Throughput(), Checkpoint(every=1, sharded=False, keep=1, best=None)],
+        [Phases(clock), Throughput(), saving(1)],
         steps=5,
         enable_checkpointing=True,
         ckpt_path=path,

@@ -95,8 +95,7 @@ def test_every_experiment_goes_with_credit_rules_that_it_does_not_have(number: i
 @pytest.mark.parametrize("group", ["callbacks", "trainer", "rollout", "sampler", "debug", "hydra/launcher"])
 def test_every_option_goes_with_the_quickstart(group):
     for option in options(group):
-        if option != "scripted":  # which needs its answers
-            check_jobs(LOADER, "train", ["experiment=quickstart", f"{group}={option}"], sweep=False)
+        check_jobs(LOADER, "train", ["experiment=quickstart", f"{group}={option}"], sweep=False)
 
 
 @pytest.mark.parametrize("group", ["logger", "evaluation", "rollout/curation"])

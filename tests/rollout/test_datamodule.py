@@ -1,7 +1,7 @@
 import pytest
 import torch
+from fixtures.models import saving
 
-from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.weight_sync import WeightSync
 from isentropic.rollout.datamodule import EvaluationSettings
 from isentropic.sampler.hf import TransformersSampler
@@ -50,9 +50,7 @@ def test_a_run_in_two_parts_is_the_run_in_one(parts, tmp_path):
         sampler = TransformersSampler(parts.model, "float32", "cpu", 32, 64)
         module = parts.learner(size=32)
         data = parts.rollouts(sampler, task=parts.sums(largest=3), batch_size=32, steps=steps)
-        trainer = parts.trainer(
-            tmp_path / folder, [WeightSync(1e-3, 8), Checkpoint(every=1, sharded=False, keep=1, best=None)]
-        )
+        trainer = parts.trainer(tmp_path / folder, [WeightSync(1e-3, 8), saving(1)])
         trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
         return module, data
 

@@ -1,8 +1,6 @@
 import pytest
-import yaml
 
-from isentropic.runs import settings
-from isentropic.runs.settings import flat, items, scalar
+from isentropic.runs.settings import flat, items
 
 TEXT = """\
 seed: 0
@@ -32,30 +30,17 @@ def test_nested_settings_get_dotted_keys():
 
 
 @pytest.mark.parametrize(
-    "text",
+    "text, found",
     [
-        TEXT,
-        "a: |\n  several\n  lines\nb: 1\n",
-        "a: {b: 1, c: [2]}\n",
-        "a: long words\n  that go on: no\n",
-        "a: 'quoted\n\n  over lines'\n",
-        "a:\n- b: 1\n  c: 2\n",
-        "a: &x 1\nb: *x\n",
-        "# a comment\na: 1\n",
-        "a:\n    b: 1\n",
+        ("a: |\n  several\n  lines\nb: 1\n", {"a": "several\nlines\n", "b": 1}),
+        ("a: {b: 1, c: [2]}\n", {"a.b": 1, "a.c": "[2]"}),
+        ("a:\n- b: 1\n  c: 2\n", {"a": "[{'b': 1, 'c': 2}]"}),
+        ("a: &x 1\nb: *x\n", {"a": 1, "b": 1}),
+        ("a: 1.0e-05\nb: ~\nc: '7'\n", {"a": 1e-5, "b": None, "c": "7"}),
     ],
 )
-def test_line_by_line_never_reads_what_the_parser_would_not(text):
-    quick = settings._by_line(text)
-    try:
-        slow = settings._by_parser(text)
-    except ValueError:
-        slow = None
-    assert quick in (None, slow)
-
-
-def test_what_hydra_writes_is_read_line_by_line():
-    assert settings._by_line(TEXT) == settings._by_parser(TEXT) == FLAT
+def test_all_that_yaml_says_is_read(text, found):
+    assert flat(text) == found
 
 
 @pytest.mark.parametrize("text", ["a: [1", "- a\n- b\n", "just words\n", ""])
@@ -64,7 +49,7 @@ def test_what_is_no_mapping_is_an_error(text):
         flat(text)
 
 
-def test_a_value_is_what_yaml_says(tmp_path):
-    for text in ("1", "1.5", "true", "null", "abc", "'7'", "~"):
-        assert scalar(text) == yaml.safe_load(text)
+def test_a_list_of_overrides_is_read_and_one_cut_short_is_an_error():
     assert items("- a=1\n- b\n") == ["a=1", "b"] and items("a: 1") == []
+    with pytest.raises(ValueError, match="no YAML"):
+        items("- 'a=1\n")

@@ -161,7 +161,7 @@ def test_the_preflight_over_two_nodes_says_that_all_is_well(cluster, tmp_path):
 def test_the_preflight_names_an_address_that_nobody_knows_and_tasks_that_are_too_few(cluster, tmp_path):
     lost = preflight("sampler=transformers", *TWO)
     assert lost.returncode != 0 and "rank 1 on n2 cannot resolve MASTER_ADDR=n1" in lost.stderr
-    few = preflight("trainer=ddp_cpu", "trainer.num_nodes=2", "sampler=scripted", MASTER_ADDR="127.0.0.1")
+    few = preflight("trainer=ddp_cpu", "trainer.num_nodes=2", "sampler=transformers", MASTER_ADDR="127.0.0.1")
     assert few.returncode != 0
     assert "srun started 2 processes, and trainer.num_nodes=2 times trainer.devices=2 asks for 4" in few.stdout
 

@@ -1,6 +1,5 @@
 """From the metrics of a run to what is reported of it."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from isentropic.planning.architecture import Architecture
+from isentropic.runs.metrics import read_metrics
 
 # read and optimizer are parts of update; wait is there where rollouts are drawn ahead
 PHASES = ("step", "sample", "sleep", "update", "read", "optimizer", "wait", "sync")
@@ -43,9 +43,11 @@ class Shapes:
 
 def rows(metrics: Path) -> list[Row]:
     """One per rollout."""
-    with metrics.open(newline="", encoding="utf-8") as file:
-        lines = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
-    return [line for line in lines if "throughput/step_seconds" in line]
+    found: dict[int, dict[str, float]] = {}
+    for name, logged in read_metrics([metrics], ".+").series.items():
+        for step, value in zip(logged.steps.tolist(), logged.values.tolist(), strict=True):
+            found.setdefault(step, {})[name] = value
+    return [found[step] for step in sorted(found) if "throughput/step_seconds" in found[step]]
 
 
 def seconds(lines: Sequence[Row]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from isentropic.algorithm.trace import limits, weight
 from isentropic.batch import Credit, Mask, PerToken, RolloutBatch, ScoredBatch
 from isentropic.callbacks.run import policy_of, rollouts_of
 from isentropic.policy.log_row import RolloutTrace
+from isentropic.runs.files import SAMPLES
 
 LIMITS = ("low", "high", "ceiling")  # of the importance ratio; other clippings have other numbers, or none
 
@@ -43,7 +44,7 @@ class Samples(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.is_global_zero:
-            set_later_aside(Path(trainer.default_root_dir) / "samples.jsonl", policy_of(pl_module).rollouts)
+            set_later_aside(Path(trainer.default_root_dir) / SAMPLES, policy_of(pl_module).rollouts)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
@@ -58,7 +59,7 @@ class Samples(Callback):
         rows = torch.isin(whole.batch.group, groups[torch.linspace(len(groups) - 1, 0, self.groups).long()])
         trace = rows_of(whole, rows)
         values = token_values(trace, policy.algorithm)
-        with (Path(trainer.default_root_dir) / "samples.jsonl").open("a", encoding="utf-8") as file:
+        with (Path(trainer.default_root_dir) / SAMPLES).open("a", encoding="utf-8") as file:
             for row in range(len(trace.batch.group)):
                 line = {"step": step} | describe(row, trace.batch, values, tokenizer)
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -19,6 +19,7 @@ from isentropic.config.build import BadInput, bad_input, plain
 from isentropic.config.compose import compose, loader_of
 from isentropic.config.entry import CONFIGS, main, rank
 from isentropic.config.process import task_overrides
+from isentropic.runs.files import METRICS
 
 CONFIG = ("algorithm", "lengths", "policy", "rollout", "sampler", "task", "trainer")  # what a plan is made of
 
@@ -71,7 +72,7 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
 
     card = card_here(cfg)
     sizes = figures.Shapes(**{name: cfg.benchmark[name] for name in figures.Shapes.__dataclass_fields__})
-    lines = figures.rows(Path(cfg.paths.output) / "metrics.csv")
+    lines = figures.rows(Path(cfg.paths.output) / METRICS)
     took = figures.seconds(lines)
     model = architecture(cfg.policy.model.path, cfg.architectures)
     found: dict[str, Any] = {

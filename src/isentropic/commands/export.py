@@ -27,6 +27,7 @@ from isentropic.policy.checkpoint.sharded import weights_of
 from isentropic.policy.model.identity import fingerprint, shape
 from isentropic.policy.model.loading import whole
 from isentropic.policy.model.lora import NAME, LoraSettings, is_adapter
+from isentropic.runs.files import LAST_CHECKPOINT
 
 USAGE = "usage: isentropic export ckpt_path=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
 DEFAULTS = {"ckpt_path": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}
@@ -64,7 +65,7 @@ class Request:
 
 
 def checkpoint_in(path: Path) -> Path:
-    last = path / "checkpoints" / "last.ckpt"
+    last = path / LAST_CHECKPOINT
     return last if last.exists() else path
 
 

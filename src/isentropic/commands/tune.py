@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isentropic.commands.search_space import Choices, Range, given, parse, table, values_of
+from isentropic.runs import files
 from isentropic.runs.metrics import metrics_files
 from isentropic.runs.status import alive, read_status
 
@@ -104,12 +105,12 @@ def run(search: Search, study: "Study") -> bool:
         print(f"trial {trial.number}: {search.metric} {values[-1]:.4g}{', stopped' if behind else ''}", flush=True)
         return True
     study.tell(trial, state=TrialState.FAIL)
-    record, log = read_status(folder), folder / "train.log"
+    record, log = read_status(folder), folder / files.LOG
     printed = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["it printed nothing"]
     said = (record.error if record else None) or printed[-1].removeprefix("error: ")
     if status == 0:
         raise ValueError(
-            f"{folder / 'metrics.csv'} has no values of {search.metric}; --metric must be a column of it that reports "
+            f"{folder / files.METRICS} has no values of {search.metric}; --metric must be a column of it that reports "
             "read"
         )
     if not metrics_files(folder):
@@ -122,7 +123,7 @@ def follow(search: Search, trial: "Trial", folder: Path, overrides: list[str]) -
     """Runs a trial to its end, or until it falls behind: exit code, and whether it did."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "isentropic.train", *overrides, *EACH, f"hydra.run.dir='{folder}'"]
-    with (folder / "train.log").open("a", encoding="utf-8") as log:
+    with (folder / files.LOG).open("a", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         seen, behind, running = 0, False, True  # before the first rollout all are alike
         try:

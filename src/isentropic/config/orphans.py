@@ -11,8 +11,12 @@ from contextlib import contextmanager
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
-GRACE = 10.0  # seconds in which a rank may still end by itself, as all do at the end of a run
-PATIENCE = 300.0  # the same for one that fails, and may have something to upload
+# Seconds in which a rank may still end by itself, as all do at the end of a run: after the last collective it has only
+# files to close, and SLURM waits 30 s between its TERM and its KILL.
+GRACE = 10.0
+# The same for one that fails, and may have logs to upload. Both are but far from what is normal, seconds, and from the
+# half hour after which a collective gives up, and no result hangs on them, so they are no settings.
+PATIENCE = 300.0
 
 
 @contextmanager

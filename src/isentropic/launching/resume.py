@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from isentropic.config.build import leaves
 from isentropic.launching import Compose, Job, Outcome
+from isentropic.runs.files import CONFIG
 from isentropic.runs.renamed import modern
 from isentropic.runs.status import Status, alive, read_status
 
@@ -25,7 +26,7 @@ def pending_jobs(
 ) -> tuple[list[Job], list[Outcome]]:
     """Those to run, in order, and how it stands with the others. Whether the `queued` run is the launcher's to say."""
     found = {job.folder: read_status(job.folder) for job in jobs}
-    there = [job for job in jobs if (job.folder / "config.yaml").exists()]
+    there = [job for job in jobs if (job.folder / CONFIG).exists()]
     differing = changed_jobs(there, compose)
     todo: list[Job] = []
     others: list[Outcome] = []
@@ -73,7 +74,7 @@ def describe_change(folder: Path, now: DictConfig) -> str:
     with read_write(now), open_dict(now):
         now.hydra.runtime.output_dir = str(folder)
     try:
-        before = load((folder / "config.yaml").read_text(encoding="utf-8"))
+        before = load((folder / CONFIG).read_text(encoding="utf-8"))
     except yaml.YAMLError:
         before = None
     if not before:

@@ -10,6 +10,7 @@ from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from isentropic.logger.aliases import Alias, Aliased
+from isentropic.runs.files import MULTIRUN, OVERRIDES
 
 REPEATS = ("seed", "ckpt_path")  # overrides that make no other experiment of a job
 
@@ -67,7 +68,7 @@ def of_sweep(folder: Path) -> tuple[str | None, str | None]:
 
     The algorithm goes by its name alone.
     """
-    sweep, own = folder.resolve().parent / "multirun.yaml", folder / ".hydra" / "overrides.yaml"
+    sweep, own = folder.resolve().parent / MULTIRUN, folder / OVERRIDES
     if not (sweep.is_file() and own.is_file()):
         return None, None
     asked = yaml.safe_load(sweep.read_text(encoding="utf-8"))["hydra"]["overrides"]["task"]

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from isentropic.batch import PerToken, ScoredBatch, TokenStats
+from isentropic.runs.files import SAMPLES
 
 Completion = dict[str, Any]
 NEEDED = ("logp", "entropy", "reward", "group")
@@ -39,7 +40,7 @@ def load(path: Path, step: int | None) -> Saved:
 
     Raises ValueError, of one sentence with the number of the completion, for a file that is not of this format.
     """
-    file = path / "samples.jsonl" if path.is_dir() else path
+    file = path / SAMPLES if path.is_dir() else path
     if not file.is_file():
         raise ValueError(f"rollouts={path} does not exist" + (", or has no samples.jsonl" if path.is_dir() else ""))
     completions = parse(file.read_text(encoding="utf-8"), str(file))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from isentropic.runs.completions import Answer, column, commonest, numeric, of_line, places
+from isentropic.runs.files import SAMPLES
 
-NAME = "samples.jsonl"
 STEPS = 6  # of a run, at most
 GROUPS = 3  # of a rollout, at most
 
@@ -141,10 +141,10 @@ def notes(steps: dict[int, Step], told: dict[int, str], shown: list[Answer], los
     found: list[str] = []
     if len(told) < len(steps):
         chosen = ", ".join(f"{step} ({reason})" for step, reason in sorted(told.items()))
-        found.append(f"Of {len(steps)} rollouts in {NAME}, {len(told)} are on this page: {chosen}.")
+        found.append(f"Of {len(steps)} rollouts in {SAMPLES}, {len(told)} are on this page: {chosen}.")
     left = sum(len(steps[step].offsets) for step in told) - len(shown)
     if left:
         found.append(f"Of these rollouts, {left} more answers are in the file alone.")
     if lost:
-        found.append(f"{'1 line' if lost == 1 else f'{lost} lines'} of {NAME} left out, which could not be read.")
+        found.append(f"{'1 line' if lost == 1 else f'{lost} lines'} of {SAMPLES} left out, which could not be read.")
     return found

@@ -46,8 +46,8 @@ def test_the_parts_of_a_resumed_run_are_one_curve_and_the_newest_counts(tmp_path
     }.items():
         (tmp_path / name).write_text(f"step,entropy/mean\n{rows}\n")
     (tmp_path / "metrics.csv.1").write_text("step,entropy/mean\n9,0.9\n")
-    steps, values = load(tmp_path, "").metrics["entropy/mean"]
-    assert (steps.tolist(), values.tolist()) == ([1, 2, 3, 4], [0.5, 0.3, 0.25, 0.2])
+    entropy = load(tmp_path)["entropy/mean"]
+    assert (entropy.steps.tolist(), entropy.values.tolist()) == ([1, 2, 3, 4], [0.5, 0.3, 0.25, 0.2])
 
 
 def test_a_run_is_drawn_into_its_folder(tmp_path):
@@ -62,14 +62,14 @@ def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):
 
 def test_a_step_logged_twice_counts_as_it_was_last(tmp_path):
     (tmp_path / "metrics.csv").write_text("entropy/mean,rollout/reward,step\n0.3,0.1,1\n0.2,,2\n0.25,0.4,2\n")
-    steps, values = load(tmp_path, "").metrics["entropy/mean"]
-    assert steps.tolist() == [1, 2] and values.tolist() == [0.3, 0.25]
-    assert load(tmp_path, "").metrics["rollout/reward"][1].tolist() == [0.1, 0.4]
+    found = load(tmp_path)
+    assert found["entropy/mean"].steps.tolist() == [1, 2] and found["entropy/mean"].values.tolist() == [0.3, 0.25]
+    assert found["rollout/reward"].values.tolist() == [0.1, 0.4]
 
 
 def test_a_mean_over_nothing_is_no_point_of_a_curve(tmp_path):
     (tmp_path / "metrics.csv").write_text("entropy/mean,advantage/correct,step\n0.3,nan,1\n0.2,0.5,2\n")
-    assert load(tmp_path, "").metrics["advantage/correct"][0].tolist() == [2]
+    assert load(tmp_path)["advantage/correct"].steps.tolist() == [2]
 
 
 def test_a_folder_without_metrics_is_an_error(tmp_path):

@@ -1,21 +1,23 @@
-"""rliable's stratified bootstrap of one task, all resamples at once. arXiv:2108.13264
+"""Percentile bootstrap intervals of a report: scipy's resamples of what rliable estimates. arXiv:2108.13264
 
-rliable draws its 2,000 resamples in a loop, up to a second per interval, and a report asks for hundreds. These
-functions give the same numbers where both draw from the same seed, to the last digit (tests compare), and whole curves
-as cheaply. Percentile intervals; they are narrow by construction for few seeds, as no resample holds a value that was
-not seen.
+rliable draws its 2,000 resamples in a loop, up to a second per interval, and a report asks for hundreds. scipy draws
+all at once, from one seed the same ones, so numbers are rliable's to the last digit (tests compare). Two things are our
+own: scipy's trim_mean takes 2 to 3 times as long as sorting here, and where two samples are equally many, rliable draws
+them in turns. Intervals are narrow by construction for few seeds, as no resample holds a value that was not seen.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import bootstrap, norm
 
 REPS = 2000
 SEED = 0
 LEVEL = 0.95
 FEW = 3  # fewer values have no interval
 MANY = 50  # with more, curves take a trimmed mean's own standard error: as good, and memory stays small
+ROOM = 4_000_000  # resampled values in memory at once
 
 
 class Estimate(NamedTuple):
@@ -36,50 +38,36 @@ def iqm(values: np.ndarray, axis: int = 0) -> np.ndarray:
 
 def intervals(values: np.ndarray) -> list[Estimate]:
     """Seeds by columns: of the interquartile mean of each column."""
-    count, found = len(values), list[Estimate]()
-    drawn = _draw(np.random.RandomState(SEED), count)
-    for some in np.split(values, range(200, values.shape[1], 200), axis=1):  # as much as fits into memory
-        draws = iqm(some[drawn], axis=1)
-        low, high = np.percentile(draws, _ends(), axis=0) if count >= FEW else np.full((2, draws.shape[1]), np.nan)
-        places = zip(iqm(some).tolist(), low.tolist(), high.tolist(), strict=True)
-        found += [Estimate(point, least, most, count) for point, least, most in places]
-    return found
+    ends = (part.tolist() for part in (iqm(values), *_ends([values], iqm)))
+    return [Estimate(point, low, high, len(values)) for point, low, high in zip(*ends, strict=True)]
 
 
 def difference(ours: np.ndarray, theirs: np.ndarray, paired: bool) -> Estimate:
     """Of the interquartile means. Paired values, of the same seeds in the same order, are drawn together."""
-    source = np.random.RandomState(SEED)
-    mine = _draw(source, len(ours))
-    other = mine if paired else _draw(source, len(theirs))
-    draws = iqm(ours[mine], axis=1) - iqm(theirs[other], axis=1)
-    return _estimate(float(iqm(ours) - iqm(theirs)), draws, min(len(ours), len(theirs)))
+    low, high = _ends([ours, theirs], lambda mine, other, axis: iqm(mine, axis) - iqm(other, axis), paired=paired)
+    return Estimate(float(iqm(ours) - iqm(theirs)), float(low), float(high), min(len(ours), len(theirs)))
 
 
 def improvement(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
     """Probability that a run of ours beats one of theirs; ties count half."""
-    source = np.random.RandomState(SEED)
+    source, size = np.random.RandomState(SEED), min(len(ours), len(theirs))
     if len(ours) == len(theirs):
-        both = source.randint(0, len(ours), (REPS, 2, len(ours)))  # in rliable's order
-        mine, other = both[:, 0], both[:, 1]
+        mine, other = source.randint(0, size, (REPS, 2, size)).swapaxes(0, 1)  # in rliable's order
     else:
-        mine, other = _draw(source, len(ours)), _draw(source, len(theirs))
+        mine, other = (source.randint(0, len(some), (REPS, len(some))) for some in (ours, theirs))
     wins = (np.sign(ours[:, None] - theirs[None]) + 1) / 2
     draws = wins[mine[:, :, None], other[:, None, :]].mean((1, 2))  # sums of halves are exact in any order
-    return _estimate(float(wins.mean()), draws, min(len(ours), len(theirs)))
+    ends = np.percentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)]) if size >= FEW else [np.nan, np.nan]
+    return Estimate(float(wins.mean()), float(ends[0]), float(ends[1]), size)
 
 
 def curve(values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Seeds by places: the interquartile mean at each place and the ends of its interval, NaN for too few seeds."""
-    point, count = iqm(values), len(values)
-    if count < FEW:
-        nothing = np.full_like(point, np.nan)
-        return point, nothing, nothing
-    if count > MANY:
+    point = iqm(values)
+    if len(values) > MANY:
         reach = norm.ppf((1 + LEVEL) / 2) * _standard_error(values)
         return point, point - reach, point + reach
-    draws = iqm(values[_draw(np.random.RandomState(SEED), count, reps=500)], axis=1)
-    low, high = np.percentile(draws, _ends(), axis=0)
-    return point, low, high
+    return point, *_ends([values], iqm, reps=500)
 
 
 def _standard_error(values: np.ndarray) -> np.ndarray:
@@ -90,14 +78,16 @@ def _standard_error(values: np.ndarray) -> np.ndarray:
     return winsorised.std(0, ddof=1) / ((1 - 2 * cut / count) * np.sqrt(count))
 
 
-def _draw(source: np.random.RandomState, count: int, reps: int = REPS) -> np.ndarray:
-    return source.randint(0, count, (reps, count))
-
-
-def _estimate(point: float, draws: np.ndarray, count: int) -> Estimate:
-    low, high = np.percentile(draws, _ends()) if count >= FEW else (np.nan, np.nan)
-    return Estimate(point, float(low), float(high), count)
-
-
-def _ends() -> list[float]:
-    return [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
+def _ends(
+    samples: Sequence[np.ndarray], statistic: Callable[..., Any], reps: int = REPS, paired: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of the interval of a statistic along the first axis."""
+    if min(map(len, samples)) < FEW:
+        nothing = np.full(samples[0].shape[1:], np.nan)
+        return nothing, nothing
+    found = bootstrap(
+        samples, statistic, n_resamples=reps, axis=0, vectorized=True, paired=paired, confidence_level=LEVEL,
+        method="percentile", batch=max(1, ROOM // samples[0].size),
+        random_state=np.random.RandomState(SEED),  # pyright: ignore[reportCallIssue] rng takes no RandomState
+    )  # fmt: skip
+    return np.asarray(found.confidence_interval.low), np.asarray(found.confidence_interval.high)

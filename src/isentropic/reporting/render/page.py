@@ -1,4 +1,4 @@
-"""`report.html`: the report as one page that opens from disk, with curves to handle and answers token by token."""
+"""`report.html`: the report as one page that opens from disk, with all its pictures, and answers token by token."""
 
 import base64
 import os
@@ -6,19 +6,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
+
+from isentropic.reporting.analysis.axes import AXES
 from isentropic.reporting.analysis.groups import Group
+from isentropic.reporting.analysis.smoothing import smooth
 from isentropic.reporting.render import html
-from isentropic.reporting.render.charts import curves, dots, spark
+from isentropic.reporting.render.curve_figures import Picture
 from isentropic.reporting.render.report import Report
 from isentropic.reporting.render.sentences import cautions, summary
 from isentropic.reporting.render.tables import LONGEST, Table, tables
 from isentropic.reporting.render.tokens import payload, sheets
+from isentropic.runs.files import SAMPLES
 from isentropic.runs.run import Run
-from isentropic.runs.samples import NAME
 
-NAME_OF_PAGE = "report.html"
 SHEETS = 12  # groups whose answers are on the page
 DRAWN = 400_000  # bytes of an inlined picture, at most
+SPARK = 60  # points of a run's entropy in a table
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,6 @@ class Judged:
     run: str
     link: str
     group: str
-    place: int | None  # of the group in the legend
     line: str
     level: str
     collapse: str
@@ -39,14 +42,14 @@ class Judged:
 
 
 def write(report: Report, out: Path) -> Path:
-    """Into the folder `out`, beside figures/, whose score pictures it takes in."""
+    """Into the folder `out`, beside figures/, whose pictures it takes in."""
     answers = sheets([(f"{label}, seed {run.seed}", run.folder) for label, run in _first_runs(report)])
     there = any(sheet.answers for sheet in answers)
     told = {table.name: table for table in tables(report)}
     return html.write(
         "report.html",
-        out / NAME_OF_PAGE,
-        ["charts.js", "report.js", *(["tokens.js"] if there else [])],
+        out / "report.html",
+        ["report.js", *(["tokens.js"] if there else [])],
         ["base.css", "report.css", *(["tokens.css"] if there else [])],
         title=report.title,
         report=report,
@@ -58,10 +61,10 @@ def write(report: Report, out: Path) -> Path:
         scores=told.pop("scores", None),
         others=list(told.values()),
         links={report.names[run.folder]: _link(run.folder, out) for run in report.runs},
-        dots=dots(report),
-        curves=curves(report),
+        ends=_pictures([one for one in report.pictures if one.metric and not one.axis], out),
+        overview=_pictures([one for one in report.pictures if not one.metric], out),
+        curves={AXES[axis]: _pictures([one for one in report.pictures if one.axis == axis], out) for axis in AXES},
         judged=_judged(report, out),
-        more=[(one, _inline(out / "figures" / f"{one.name}.svg")) for one in report.pictures if _extra(one.name)],
         tokens=payload(answers, "Run") if there else None,
     )
 
@@ -69,7 +72,7 @@ def write(report: Report, out: Path) -> Path:
 def _first_runs(report: Report) -> list[tuple[str, Run]]:
     found: list[tuple[str, Run]] = []
     for group in report.shown[:SHEETS]:
-        runs = [run for run in group.runs if (run.folder / NAME).is_file()]
+        runs = [run for run in group.runs if (run.folder / SAMPLES).is_file()]
         runs = [run for run in runs if run.folder in report.included] or runs
         found += [(group.label, runs[0])] if runs else []
     return found
@@ -100,20 +103,17 @@ def _without_entropy(table: Table | None) -> Table | None:
 
 
 def _judged(report: Report, out: Path) -> list[Judged]:
-    places = {id(group): index for index, group in enumerate(report.shown)}
     pairs = [(group, run) for group in report.shown for run in group.runs if report.verdicts[run.folder].start]
-    series = [run.metrics["entropy/mean"].values.max() for _, run in pairs[:LONGEST]]
-    top = float(max(series, default=0.0))
-    return [_row(report, group, run, places[id(group)], top, out) for group, run in pairs[:LONGEST]]
+    top = max((float(run.metrics["entropy/mean"].values.max()) for _, run in pairs[:LONGEST]), default=0.0)
+    return [_row(report, group, run, top, out) for group, run in pairs[:LONGEST]]
 
 
-def _row(report: Report, group: Group, run: Run, place: int, top: float, out: Path) -> Judged:
+def _row(report: Report, group: Group, run: Run, top: float, out: Path) -> Judged:
     seen = report.verdicts[run.folder]
     return Judged(
         run=report.names[run.folder],
         link=_link(run.folder, out),
         group=group.label,
-        place=place,
         line=spark(run, top),
         level=f"{seen.start:.3f} → {seen.end:.3f}" if seen.end is not None else "",
         collapse="" if seen.collapse is None else str(seen.collapse),
@@ -122,6 +122,17 @@ def _row(report: Report, group: Group, run: Run, place: int, top: float, out: Pa
         swing="" if seen.swing is None else f"{seen.swing:.4f}" + _period(seen.period),
         words=seen.words,
     )
+
+
+def spark(run: Run, top: float) -> str:
+    """A run's entropy as the points of a line in a box of 100 by 24; empty where it was not logged."""
+    series = run.metrics.get("entropy/mean")
+    if series is None or len(series.steps) < 2 or not top > 0:
+        return ""
+    steps = np.linspace(series.steps[0], series.steps[-1], min(SPARK, len(series.steps)))
+    values = np.interp(steps, series.steps, smooth(series.values))
+    across, up = 100 * (steps - steps[0]) / (steps[-1] - steps[0]), 24 - 23 * np.clip(values / top, 0, 1)
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across.tolist(), up.tolist(), strict=True))
 
 
 def _period(rollouts: float | None) -> str:
@@ -133,12 +144,13 @@ def _link(folder: Path, out: Path) -> str:
     return quote(os.path.relpath(folder.absolute(), out.absolute())) + "/"
 
 
-def _extra(name: str) -> bool:
-    return name.startswith(("profile_", "improvement_"))
-
-
-def _inline(file: Path) -> str | None:
-    """As a data URL; none where it is not there or too large."""
-    if not file.is_file() or file.stat().st_size > DRAWN:
-        return None
-    return f"data:image/svg+xml;base64,{base64.b64encode(file.read_bytes()).decode()}"
+def _pictures(pictures: list[Picture], out: Path) -> list[tuple[Picture, str | None]]:
+    """Each as a data URL; none where it is not there or too large."""
+    found: list[tuple[Picture, str | None]] = []
+    for one in pictures:
+        file = out / "figures" / f"{one.name}.svg"
+        fits = file.is_file() and file.stat().st_size <= DRAWN
+        found.append(
+            (one, f"data:image/svg+xml;base64,{base64.b64encode(file.read_bytes()).decode()}" if fits else None)
+        )
+    return found

@@ -10,7 +10,7 @@ from isentropic.reporting.analysis.entropy_verdict import Verdict, judge
 from isentropic.reporting.analysis.groups import Group, group
 from isentropic.reporting.analysis.scores import Score, measured, scores
 from isentropic.reporting.analysis.significance import Comparison, comparisons
-from isentropic.reporting.render.curve_figures import Lines, Picture, curve_lines, curve_pictures, draw
+from isentropic.reporting.render.curve_figures import Picture, curve_lines, curve_pictures, draw
 from isentropic.reporting.render.overview import overview
 from isentropic.reporting.render.score_figures import score_pictures
 from isentropic.reporting.render.style import PANELS, STYLES
@@ -37,7 +37,6 @@ class Report:
     comparisons: list[Comparison]  # of those shown
     verdicts: dict[Path, Verdict]  # on entropy, by the folder of the run
     odd: list[Odd]
-    lines: Lines  # of the groups shown
     pictures: list[Picture]  # in the folder figures/, beside the report
 
 
@@ -72,7 +71,6 @@ def findings(
         comparisons=compared,
         verdicts=dict(zip((run.folder for run in runs), spread(judge, runs, chunk=500), strict=True)),
         odd=odd(grouping.groups),
-        lines=lines,
         pictures=draw(drawings, many=len(shown) > PANELS),
     )
 

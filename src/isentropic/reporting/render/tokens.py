@@ -8,7 +8,8 @@ from pathlib import Path
 
 from isentropic.reporting.render import html
 from isentropic.runs.completions import Answer
-from isentropic.runs.samples import NAME, choose
+from isentropic.runs.files import SAMPLES
+from isentropic.runs.samples import choose
 
 SIZE = 2_500_000  # bytes of answers on a page
 SCRIPTS, STYLES = ["tokens.js"], ["base.css", "tokens.css"]
@@ -27,7 +28,7 @@ class Sheet:
 
 def sheets(runs: Sequence[tuple[str, Path]], size: int = SIZE) -> list[Sheet]:
     """Of run folders by name, those with a samples.jsonl, in `size` bytes together."""
-    found = [(name, folder / NAME) for name, folder in runs if (folder / NAME).is_file()]
+    found = [(name, folder / SAMPLES) for name, folder in runs if (folder / SAMPLES).is_file()]
     made: list[Sheet] = []
     for name, file in found:
         try:
