@@ -18,6 +18,7 @@ from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
 from isentropic.batch import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
+from isentropic.policy.checkpoint.sharded import CheckpointFiles
 from isentropic.policy.log_row import RolloutTrace
 from isentropic.policy.module import PolicyModule
 from isentropic.policy.timing import Clock
@@ -102,7 +103,7 @@ class Tiny(PolicyModule):
         )  # fmt: skip
 
     def configure_model(self):
-        pass
+        self.trainer.strategy.checkpoint_io = CheckpointFiles(optimizer=True)
 
     def on_train_start(self):
         pass

@@ -49,24 +49,24 @@ def test_so_many_of_before_stay(run, tmp_path, keep, kept):
         assert torch.load(tmp_path / f"checkpoints/rollout_{count}.ckpt", weights_only=True)["rollouts"] == count
 
 
-class Falling(Checkpoint):
-    """Beside scores that are highest after rollout 4."""
+def test_the_best_by_an_evaluation_stays_also_when_a_run_goes_on(run, tiny, tmp_path):
+    class Falling(tiny):
+        """Its scores are highest after rollout 4."""
 
-    def on_validation_end(self, trainer, pl_module):
-        trainer.callback_metrics["eval/avg@8"] = torch.tensor(0.5 - abs(pl_module.rollouts - 4) / 10)
-        super().on_validation_end(trainer, pl_module)
+        def validation_step(self, batch, batch_idx):
+            self.log("eval/avg@8", 0.5 - abs(self.rollouts - 4) / 10)
 
+    def best():
+        return [Checkpoint(every=3, sharded=False, keep=0, best="eval/avg@8")]
 
-def test_the_best_by_an_evaluation_stays_also_when_a_run_goes_on(run, tmp_path):
     settings = {"enable_checkpointing": True, "limit_val_batches": 1, "val_check_interval": 2}
-    run([Falling(every=3, sharded=False, keep=0, best="eval/avg@8")], steps=6, **settings)
+    run(best(), steps=6, module=Falling(), **settings)
     folder = tmp_path / "checkpoints"
     assert files(tmp_path) == ["best.ckpt", "best.json", "last.ckpt", "rollout_4.ckpt", "rollout_6.ckpt"]
     assert (folder / "best.ckpt").readlink().name == "rollout_4.ckpt"
     told = json.loads((folder / "best.json").read_text())
     assert (told["rollout"], told["metric"]) == (4, "eval/avg@8") and told["score"] == pytest.approx(0.5)
-    again = [Falling(every=3, sharded=False, keep=0, best="eval/avg@8")]
-    run(again, steps=8, ckpt_path=folder / "last.ckpt", **settings)
+    run(best(), steps=8, module=Falling(), ckpt_path=folder / "last.ckpt", **settings)
     assert (folder / "best.ckpt").readlink().name == "rollout_4.ckpt" and "rollout_8.ckpt" in files(tmp_path)
 
 
@@ -78,23 +78,6 @@ def test_a_score_that_no_evaluation_gives_is_refused_and_so_is_the_test_split(ru
     with pytest.raises(ValueError, match="would choose a checkpoint by the test split"):
         wrong.check(trainer, "test")
     wrong.check(trainer, "validation")
-
-
-def twice():
-    for _ in range(2):
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-def term_then_int():
-    os.kill(os.getpid(), signal.SIGTERM)
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-@pytest.mark.parametrize("deed", [twice, term_then_int])
-def test_half_of_a_rollout_s_updates_is_never_saved(ending, tmp_path, deed):
-    """After the first of the fifth rollout's two optimizer steps; the last checkpoint is of three."""
-    assert ending(deed)[0]
-    assert last(tmp_path)["rollouts"] == 3 and last(tmp_path)["global_step"] == 6
 
 
 def steps_of(folder):

@@ -57,6 +57,7 @@ def test_an_interval_beyond_the_last_rollout_leaves_start_and_end(parts, tmp_pat
 def test_a_run_that_goes_on_judges_nothing_twice(parts, tmp_path):
     first = train(parts, tmp_path, 2, val_check_interval=2, extra=[saving(1)])
     last = tmp_path / "checkpoints" / "last.ckpt"
+    (tmp_path / "metrics.csv").rename(tmp_path / "metrics.1.csv")  # as training does, lest the logger delete it
     second = train(parts, tmp_path, 5, val_check_interval=2, ckpt_path=last)
     assert times(first) == [0, 2] and times(second) == [4, 5]
 
@@ -69,6 +70,14 @@ def test_a_run_that_was_stopped_before_an_evaluation_that_was_due_makes_up_for_i
     for missing in (False, True):
         (tmp_path / "metrics.1.csv").write_text("".join([*lines, *([] if missing else [evaluation])]))
         assert times(train(parts, tmp_path, 3, val_check_interval=2, ckpt_path=last)) == ([2, 3] if missing else [3])
+
+
+def test_in_another_folder_the_one_of_the_checkpoint_tells(parts, tmp_path):
+    train(parts, tmp_path / "one", 2, val_check_interval=2, extra=[saving(1)])
+    last = tmp_path / "one" / "checkpoints" / "last.ckpt"
+    assert times(train(parts, tmp_path / "two", 3, val_check_interval=2, ckpt_path=last)) == [3]
+    (tmp_path / "one" / "metrics.csv").unlink()
+    assert times(train(parts, tmp_path / "three", 3, val_check_interval=2, ckpt_path=last)) == [2, 3]
 
 
 def test_without_validation_nothing_is_judged(parts, tmp_path):

@@ -55,10 +55,13 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_rollout(ending, tmp_path)
     assert last(tmp_path)["rollouts"] == 5
 
 
-def test_a_second_ctrl_c_leaves_at_once_with_what_was_learnt(ending, tmp_path):
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_leaves_at_once_and_saves_no_half_of_a_rollout_s_updates(ending, tmp_path, first):
+    """After the first of the fifth rollout's two optimizer steps; the last checkpoint is of three."""
+
     def twice():
-        interrupt(signal.SIGINT)()
+        interrupt(first)()
         interrupt(signal.SIGINT)()
 
     assert ending(twice)[0] == 130
-    assert last(tmp_path)["rollouts"] == 4
+    assert last(tmp_path)["rollouts"] == 3 and last(tmp_path)["global_step"] == 6

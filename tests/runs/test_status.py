@@ -111,3 +111,27 @@ def test_a_folder_without_a_status_has_none(tmp_path: Path, text: str | None):
     if text is not None:
         (tmp_path / "status.json").write_text(text)
     assert read_status(tmp_path) is None
+
+
+def test_the_time_that_a_run_was_dead_is_not_its_own(tmp_path: Path):
+    first = ended(tmp_path)
+    first.status, first.seconds = "running", 100.0
+    write_status(tmp_path, first)
+    began = (tmp_path / "status.json").stat().st_mtime
+    for name, later in (("metrics.csv", 50), ("config.yaml", 5000), ("train.log", 5000)):  # the latter by its successor
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (began + later, began + later))
+    begun = time.monotonic()
+    assert 150 <= ended(tmp_path).seconds <= 150.1 + time.monotonic() - begun
+
+
+def test_on_a_full_disk_the_status_still_says_that_the_run_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(RuntimeError), recorded(tmp_path, ["seed=1"]):
+        monkeypatch.setattr("isentropic.runs.files.os.replace", full)
+        raise RuntimeError("no room")
+    status = read_status(tmp_path)
+    assert status and (status.status, status.error) == ("failed", "RuntimeError: no room")
+    assert [path.name for path in tmp_path.iterdir()] == ["status.json"]

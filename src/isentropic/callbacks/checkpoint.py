@@ -16,7 +16,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.graceful_stop import LIMIT, STOP, GracefulStop, leave
-from isentropic.callbacks.run import policy_of
+from isentropic.callbacks.run import earlier_metrics, policy_of
 from isentropic.policy.checkpoint.sharded import on_disk
 from isentropic.runs import files
 from isentropic.runs.metrics import read_metrics
@@ -107,6 +107,10 @@ class Checkpoint(callbacks.Checkpoint):
             point(link, path_of(trainer).resolve())
             files.write_whole(told, json.dumps({"rollout": rollouts, "metric": self.best, "score": score}) + "\n")
 
+    @property
+    def state_key(self) -> str:
+        return "checkpoint"  # of a subclass too
+
     def state_dict(self) -> dict[str, Any]:
         return {"row": self.row}
 
@@ -115,15 +119,13 @@ class Checkpoint(callbacks.Checkpoint):
 
     def write_lost_row(self, trainer: Trainer) -> None:
         """Of a run that was killed between its checkpoint and the row of that rollout."""
-        came_from = trainer.ckpt_path
-        if not self.row or not came_from or not trainer.is_global_zero:
+        if not self.row or not trainer.is_global_zero:
             return
-        folders = {Path(trainer.default_root_dir), Path(came_from).absolute().parents[1]}
-        written = [file for folder in folders for file in folder.glob("metrics*.csv")]
+        written = earlier_metrics(trainer)
         name = next(iter(sorted(self.row.keys() - {"step"})), None)
         if not written or name is None:
             return
-        steps = read_metrics(sorted(written), re.escape(name)).series
+        steps = read_metrics(written, re.escape(name)).series
         if not any(int(self.row["step"]) in one.steps for one in steps.values()):
             for logger in trainer.loggers:
                 logger.log_metrics(self.row, step=int(self.row["step"]))

@@ -1,11 +1,9 @@
 """Evaluates the policy before the first rollout and after the last; in between, trainer.val_check_interval does."""
 
-from pathlib import Path
-
 from lightning import Callback, LightningModule, Trainer
 
-from isentropic.callbacks.run import policy_of
-from isentropic.runs.metrics import metrics_files, read_metrics
+from isentropic.callbacks.run import earlier_metrics, policy_of
+from isentropic.runs.metrics import read_metrics
 
 
 class Evaluate(Callback):
@@ -42,10 +40,9 @@ class Evaluate(Callback):
 def missing(trainer: Trainer, step: int) -> bool:
     """Was this run stopped between a rollout's checkpoint and its evaluation? Its earlier metrics tell.
 
-    Where there are none, as in another folder than that of the checkpoint, it is evaluated here.
+    Where there are none, as beside a checkpoint that was copied, it is evaluated here.
     """
-    every, folder = trainer.val_check_batch, Path(trainer.default_root_dir)
-    earlier = metrics_files(folder, [path.name for path in folder.glob("metrics.*.csv")])
+    every, earlier = trainer.val_check_batch, earlier_metrics(trainer)
     if not isinstance(every, int) or step % every:
         return False
     return not earlier or not any(step in scores.steps for scores in read_metrics(earlier, "eval/.+").series.values())

@@ -1,6 +1,7 @@
 """What callbacks may read of the run they watch, with its types."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from lightning import Callback, LightningModule, Trainer
@@ -39,6 +40,14 @@ def rollouts_of(trainer: Trainer) -> RolloutDataModule:
 
 def callbacks_of(trainer: Trainer) -> list[Callback]:
     return cast(list[Callback], trainer.callbacks)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def earlier_metrics(trainer: Trainer) -> list[Path]:
+    """Files of this run's folder, and of that of the checkpoint that it goes on with."""
+    folders = {Path(trainer.default_root_dir).absolute()}
+    if trainer.ckpt_path:
+        folders.add(Path(trainer.ckpt_path).absolute().parents[1])
+    return sorted(file for folder in folders for file in folder.glob("metrics*.csv"))
 
 
 def seconds_of(trainer: Trainer) -> PhaseSeconds:

@@ -72,7 +72,7 @@ class Optimization:
         weights = list(parameters)
         fused = True if all(weight.is_cuda for weight in weights) else None  # null lets torch choose
         optimizer = AdamW(weights, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay, fused=fused)
-        return optimizer, LambdaLR(optimizer, self.warmed)
+        return optimizer, LambdaLR(optimizer, lambda step: self.warmed(step))  # a method would be pickled
 
     def warmed(self, step: int) -> float:
         return min(1.0, (step + 1) / (self.warmup_steps + 1))

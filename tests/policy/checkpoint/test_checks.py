@@ -44,6 +44,25 @@ def test_a_whole_folder_is_read_and_one_that_lacks_something_is_not(sharded, tin
     refused(sharded, tiny_model, ".metadata is missing in the folder")
 
 
+def flip(file, at):
+    """One bit, as a disk may lose it."""
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+
+
+def test_one_bit_that_is_not_as_it_was_written_is_found(sharded, tiny_model, tmp_path):
+    path = tmp_path / "one.ckpt"
+    ours = {"model": shape(AutoConfig.from_pretrained(tiny_model)), "rollouts": 4}
+    torch.save({"isentropic": ours, "state_dict": {"weight": torch.ones(300, 3)}}, path)
+    assert check(str(path), tiny_model)["rollouts"] == 4
+    flip(path, path.read_bytes().index(torch.ones(300).numpy().tobytes()) + 500)
+    refused(path, tiny_model, r"one.ckpt cannot be read and may be cut off: it is damaged: .*data/0 in it is not as it")
+    (shard,) = sharded.glob("*.distcp")
+    flip(shard, shard.read_bytes().index(torch.ones(300).numpy().tobytes()) + 500)
+    refused(sharded, tiny_model, "distcp is damaged: state_dict.weight is not as it was written")
+
+
 class Bomb:
     def __reduce__(self):
         return open, ("exploded", "w")

@@ -123,7 +123,8 @@ class CheckpointFiles(CheckpointIO):
 
         Raises OSError or RuntimeError where the disk does not take it.
         """
-        torch.save(checkpoint, path)
+        with open(path, "wb") as file:  # whose errors, unlike those of torch's own writer, say what the disk said
+            torch.save(checkpoint, file)
         on_disk(Path(path))
 
     def load_checkpoint(
