@@ -56,7 +56,7 @@ def test_what_the_model_wrote_may_raise_or_hang_the_scorer():
     texts = ["Answer: [9**9**9**9]", "Answer: [exit(1)]", f"Answer: {right}"]
     verdicts = gym.verify([problem] * 3, texts)
     assert verdicts[0].status == "timeout"
-    assert verdicts[1].status == "crash"
+    assert verdicts[1].reward == 0
     assert verdicts[2].status == "right"
     gym.close()
 
