@@ -32,7 +32,7 @@ def run(program: str, lines: str) -> NoReturn:
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code)
-        raise SystemExit(error.code if isinstance(error.code, int) else int(error.code is not None)) from None
+        raise SystemExit(int(bool(error.code))) from None
     except MemoryError:
         print("MemoryError")
         raise
