@@ -176,7 +176,7 @@ def test_no_hostile_answer_does_what_it_wants_or_forges_its_own_verdict(name, us
 def test_known_answers_score_as_much_where_code_in_answers_is_guarded():
     """Of all tasks, each in a process of its own, as a guard stays."""
     worse = []
-    for name in sorted(DATASETS):
+    for name in sorted(DATASETS.keys() - {"composite"}):  # which has no default options
         child = os.fork()
         if not child:
             os._exit(guarded_scores_worse(name))
