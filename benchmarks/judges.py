@@ -2,8 +2,8 @@
 
     python benchmarks/judges.py --out benchmarks/results/judges.json
 
-Texts are right and wrong ones in turn, all different, since equal ones are judged once. Median, 99th percentile and mean
-of single verdicts in milliseconds, and seconds until the first one, which waits for the process to start.
+Texts are right and wrong ones in turn, all different, since equal ones are judged once. Median, 99th percentile and
+mean of single verdicts in milliseconds, and seconds until the first one, which waits for the process to start.
 """
 
 import argparse

@@ -2,9 +2,11 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
+from itertools import product
 from typing import Any, get_args
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -89,9 +91,9 @@ class ReasoningGym(Task):
 
     @cached_property
     def judges(self) -> JudgePool:
-        """Warmed by the known answer of a problem: making a data set anew for each answer would take its time."""
-        entry = self.problem("train", 0).reference
-        warm = [(f"{__name__}:score", (self.name, self.plain_options, entry, str(entry["answer"])))]
+        """Warmed by known answers, right and wrong ones, so that no answer makes a data set or loads a library."""
+        entries = [self.problem("train", index).reference for index in range(2)]
+        warm = [(f"{__name__}:warm", (self.name, self.plain_options, entries))]
         return JudgePool(f"{__name__}:judge", self.workers, self.timeout, self.memory, self.cage, warm)
 
 
@@ -109,6 +111,13 @@ def judge(name: str, options: Options, marker: str, entry: dict[str, Any], text:
         return 0.0, False, "unparseable"
     reward = score(name, options, entry, answer)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
+
+
+def warm(name: str, options: Options, entries: Sequence[dict[str, Any]]) -> None:
+    """Of the library's own entries: each known answer beside each."""
+    for entry, other in product(entries, entries):
+        with suppress(Exception):
+            score(name, options, entry, str(other["answer"]))
 
 
 def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> float:
