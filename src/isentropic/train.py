@@ -179,7 +179,7 @@ def tell(notes: list[str], folder: Path) -> None:
     """How answers are judged, on the screen and in the run's folder, where a weaker cage must be seen."""
     if notes and rank() == 0:
         print("\n".join(notes), flush=True)
-        (folder / "cage.txt").write_text("".join(f"{note}\n" for note in notes))
+        files.write_whole(folder / files.CAGE, "".join(f"{note}\n" for note in notes))
 
 
 def set_aside(metrics: Path, resumed: bool) -> None:

@@ -1,6 +1,7 @@
 """What this machine's cage has, found out by entering it and trying to leave."""
 
 import json
+import os
 import pickle
 import socket
 from functools import cache
@@ -44,5 +45,7 @@ def passed() -> list[str]:
 
 def checked(cage: Cage) -> list[str]:
     """What to tell of the cage: a line, and a warning if there is one. Raises ValueError for one that is too weak."""
+    if not hasattr(os, "fork"):
+        raise ValueError("what a model wrote runs in forked processes, which Windows does not have; run under WSL")
     warning = cage.check(available())
     return [told(available()), *([warning] if warning else [])]
