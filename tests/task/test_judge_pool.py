@@ -27,7 +27,7 @@ def shared():
 
 @pytest.fixture
 def judges():
-    made = JudgePool(MATHS, workers=1, timeout=3.0, memory=4.0)
+    made = JudgePool(MATHS, workers=1, timeout=0.7, memory=4.0)
     made([("1", "1")])
     yield made
     made.close()

@@ -76,7 +76,9 @@ LIMITS = Limits(cpu=0.2, wall=60.0, memory=1.0, output=10_000)
 
 
 @linux
-@pytest.mark.parametrize("weaker", [(), pytest.param(("landlock",), marks=pytest.mark.slow), ("namespaces",)])
+@pytest.mark.parametrize(
+    "weaker", [(), *(pytest.param((layer,), marks=pytest.mark.slow) for layer in ("landlock", "namespaces"))]
+)
 @pytest.mark.parametrize("user", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_no_hostile_program_does_what_it_wants(bait, weaker, user, request):
     if "landlock" in weaker and "namespaces" not in available():
