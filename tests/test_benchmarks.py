@@ -44,3 +44,11 @@ def test_the_update_is_timed_apart_from_its_compiling(tmp_path):
     found = json.loads((tmp_path / "update.json").read_text())
     assert found["first_s"] > sum(found["compiling_s"].values()) / len(found["compiling_s"]) > 0
     assert 1000 * found["first_s"] > found["full_ms"] > found["host_ms"] > 0
+
+
+def test_judges_are_timed_by_kind(script, tmp_path, capsys, monkeypatch):
+    benchmark = script(ROOT / "benchmarks/judges.py")
+    monkeypatch.setattr(benchmark, "SETTLING", 0.0)
+    benchmark.main(["--kinds", "numbers", "--repeats", "5", "--out", str(tmp_path / "judges.json")])
+    found = json.loads((tmp_path / "judges.json").read_text())["ms"]["numbers"]
+    assert found["p99"] >= found["median"] > 0 and "numbers" in capsys.readouterr().out

@@ -13,7 +13,7 @@ import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from isentropic.algorithm.diagnostics import QUADRANTS
-from isentropic.train import train
+from isentropic.train import tell, train
 
 # Several updates per rollout, a controller that remembers, a rule that ranks over all ranks, a frozen reference, groups
 # asked anew.
@@ -337,3 +337,9 @@ def test_a_sweep_of_quick_checks_leaves_a_folder_each(ranked, tmp_path):
     left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]
     assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
     assert "metrics.csv" not in left[0]
+
+
+def test_how_answers_are_judged_is_told_and_kept(tmp_path, capsys):
+    tell(["cage: seccomp", "a warning"], tmp_path)
+    assert (tmp_path / "cage.txt").read_text() == capsys.readouterr().out == "cage: seccomp\na warning\n"
+    tell([], tmp_path / "nowhere")

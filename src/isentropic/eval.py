@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from isentropic.config.entry import main
 from isentropic.config.judged import differences, with_run
 from isentropic.runs import files
-from isentropic.train import parts
+from isentropic.train import parts, tell
 
 
 @main("eval", given=with_run)
@@ -20,6 +20,7 @@ def evaluate(cfg: DictConfig) -> None:
     for line in differences(cfg):
         print(line, flush=True)
     with parts(cfg) as (trainer, policy, data):
+        tell(data.task.notes(), Path(cfg.paths.output))
         trainer.validate(policy, data, ckpt_path=cfg.ckpt_path, verbose=False, weights_only=True)
     metrics = trainer.callback_metrics.items()
     scores = {name.removeprefix("eval/"): float(value) for name, value in metrics if "@" in name}

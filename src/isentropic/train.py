@@ -36,6 +36,7 @@ def train(cfg: DictConfig) -> float | None:
             set_aside(Path(cfg.paths.output) / files.METRICS, resumed=cfg.ckpt_path is not None)
         policy.settings = settings_of(cfg)
         describe(cfg, trainer)
+        tell(data.task.notes(), Path(cfg.paths.output))
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
         except OSError as error:
@@ -172,6 +173,13 @@ def describe(cfg: DictConfig, trainer: "Trainer") -> None:
     for logger in trainer.loggers:
         if not isinstance(logger, CSVLogger):
             logger.log_hyperparams({str(key): plain(cfg, str(key)) for key in cfg if key != "hydra"})
+
+
+def tell(notes: list[str], folder: Path) -> None:
+    """How answers are judged, on the screen and in the run's folder, where a weaker cage must be seen."""
+    if notes and rank() == 0:
+        print("\n".join(notes), flush=True)
+        files.write_whole(folder / files.CAGE, "".join(f"{note}\n" for note in notes))
 
 
 def set_aside(metrics: Path, resumed: bool) -> None:

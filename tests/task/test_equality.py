@@ -5,7 +5,7 @@ import pytest
 
 from isentropic.task.answers import final_answer
 from isentropic.task.equality import clean, compare, judge
-from isentropic.task.verifier import Verifier
+from isentropic.task.judge_pool import JudgePool
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "verifier_cases.jsonl"
 MISJUDGED = {  # not arguable, and yet not judged as they should be
@@ -57,7 +57,7 @@ def test_delimiters_do_not_matter_on_either_side():
 @pytest.mark.skipif(not CASES.is_file(), reason="the collected verifier cases are not beside this repository")
 def test_answers_that_graders_got_wrong_are_judged_right_but_for_the_known_ones():
     cases = [json.loads(line) for line in CASES.read_text().splitlines()]
-    quick, patient = (Verifier("isentropic.task.equality:judge", 2, timeout, 4.0) for timeout in (1.5, 30.0))
+    quick, patient = (JudgePool("isentropic.task.equality:judge", 2, timeout, 4.0) for timeout in (1.5, 30.0))
     hanging = [case for case in cases if case["expected"] == "must-not-hang"]
     others = [case for case in cases if case["expected"] != "must-not-hang"]
     held = quick([pair(case) for case in hanging])

@@ -105,6 +105,7 @@ def test_a_missing_file_a_shared_question_and_a_wrong_template_are_refused(file)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published GSM8K files are not beside this repository")
+@pytest.mark.slow
 def test_the_published_files_are_read_whole_and_their_own_answers_are_right():
     gsm8k = task(str(DATA / "train.jsonl"), str(DATA / "test.jsonl"))
     assert (len(gsm8k.problems("train")), len(gsm8k.problems("test"))) == (7473, 1319)

@@ -1,8 +1,20 @@
+import contextlib
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from fixtures.hostile import Bait
+from fixtures.hostile_answers import EXPRESSIONS, FOLDER, HEAVY, TEXTS, bought
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reasoning_gym.factory import DATASETS
 
-from isentropic.task.reasoning_gym import BLOCK, ReasoningGym, answer_in
+from isentropic.task.reasoning_gym import BLOCK, ReasoningGym, answer_in, dataset, score
+from isentropic.tools.guard import guard
+from isentropic.tools.pool import Pool
 
 HELD_OUT = ("validation", "test")
 
@@ -56,7 +68,7 @@ def test_what_the_model_wrote_may_raise_or_hang_the_scorer():
     texts = ["Answer: [9**9**9**9]", "Answer: [exit(1)]", f"Answer: {right}"]
     verdicts = gym.verify([problem] * 3, texts)
     assert verdicts[0].status == "timeout"
-    assert verdicts[1].status == "crash"
+    assert verdicts[1].reward == 0
     assert verdicts[2].status == "right"
     gym.close()
 
@@ -121,3 +133,64 @@ def test_settings_that_do_not_exist_are_refused(name, overrides, message):
 def test_a_task_of_too_few_questions_is_refused():
     with pytest.raises(ValueError, match="has too few questions: none of 1000 fell into the validation split"):
         task("coin_flip", held_out=1e-9)
+
+
+EVALUATING = [
+    "countdown", "puzzle24", "polynomial_multiplication", "simple_integration", "intermediate_integration",
+    "spiral_matrix", "binary_matrix", "string_insertion", "n_queens",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
+@pytest.mark.slow
+@pytest.mark.parametrize("user", [False, True])
+@pytest.mark.parametrize("name", EVALUATING)
+def test_no_hostile_answer_does_what_it_wants_or_forges_its_own_verdict(name, user, request):
+    """These scorers evaluate what they are given. Hostile answers are tried as they are, as a sum, and as a list."""
+    gym, bait = task(name, timeout=0.5), Bait(Path(FOLDER))
+    problem = gym.problems("train")[0]
+    if user:
+        gym.judges.pool = Pool(replace(gym.judges.pool.settings, command=request.getfixturevalue("another_user")), 1)
+    right = f"Answer: {problem.reference['answer']}"
+    shapes = (
+        ("Answer: %s", "Answer: [%s]") if "matrix" in name or "queens" in name else ("Answer: %s", "Answer: 1 + %s")
+    )
+    texts = [shape % answer for shape in shapes for answer in EXPRESSIONS]
+    texts += [f"Answer: {answer}" for answer in HEAVY] + TEXTS
+    try:
+        gym.verify([problem], [right])
+        server = gym.judges.pool.workers[0].process
+
+        def judge(texts):
+            return gym.verify([problem] * len(texts), texts)
+
+        assert bought(judge, texts, right, "Answer: 1 + 1") == {}
+        assert gym.judges.pool.workers[0].process is server and server.poll() is None and bait.untouched()
+    finally:
+        gym.close()
+        shutil.rmtree(bait.path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process for each task")
+def test_known_answers_score_as_much_where_code_in_answers_is_guarded():
+    """Of all tasks, each in a process of its own, as a guard stays."""
+    worse = []
+    for name in sorted(DATASETS.keys() - {"composite"}):  # which has no default options
+        child = os.fork()
+        if not child:
+            os._exit(guarded_scores_worse(name))
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+            worse.append(name)
+    assert worse == []
+
+
+def guarded_scores_worse(name):
+    code = 3
+    with contextlib.suppress(Exception):
+        made = dataset(name, (), 0)
+        entries = [made[index] for index in range(3)]
+        before = [score(name, (), entry, str(entry["answer"])) for entry in entries]
+        guard()
+        code = int([score(name, (), entry, str(entry["answer"])) for entry in entries] != before)
+    return code

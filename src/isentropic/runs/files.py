@@ -6,6 +6,7 @@ from pathlib import Path
 CONFIG = "config.yaml"  # resolved
 CONFIG_SOURCES = "config_sources.txt"  # each value and where it came from
 STATUS = "status.json"
+CAGE = "cage.txt"  # what held answers while they were judged
 METRICS = "metrics.csv"
 SAMPLES = "samples.jsonl"  # completions, token by token
 SCORES = "scores.json"  # of `isentropic eval`

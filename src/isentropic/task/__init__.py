@@ -37,5 +37,9 @@ class Task(ABC):
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         """One verdict per text, in order. Never raises for what a model may write."""
 
+    def notes(self) -> list[str]:
+        """What a run should say of how answers are judged, a sentence each."""
+        return []
+
     def close(self) -> None:
         """Ends worker processes, if there are any."""

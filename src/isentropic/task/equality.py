@@ -1,4 +1,4 @@
-"""Are two mathematical answers equal? Called in a verifier process only: it may hang, and takes seconds to import."""
+"""Are two mathematical answers equal? Called in a caged process only: it may hang, and takes seconds to import."""
 
 # pyright: reportMissingTypeStubs=false
 import logging

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.answers import after_marker, boxed, final_answer
+from isentropic.task.answers import after_marker, boxed
 from isentropic.task.dataset_files import KINDS, from_file, from_hub
+from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
-from isentropic.task.verifier import Verifier
+from isentropic.tools.cage import STRICT, Cage
 
 SIGNS = re.compile(r"[\W_]+")
 
@@ -63,13 +64,14 @@ class Math(Task):
     validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
-    workers: int  # processes that verify answers
-    timeout: float  # seconds one answer may take
-    memory: float  # GiB one process may use
+    workers: int  # processes that judge answers
+    timeout: float  # CPU seconds one answer may take
+    memory: float  # GiB one answer may take
+    cage: Cage = STRICT  # what this machine must have to hold what a model wrote
 
     def __post_init__(self) -> None:
         check_template(self.template)
-        assert self.splits and self.verifier
+        assert self.splits and self.judges
 
     def problems(self, split: Split) -> Sequence[Problem]:
         """In the order of the sets and their rows. Raises ValueError for a validation split that was not asked for."""
@@ -78,17 +80,18 @@ class Math(Task):
         return self.splits[split]
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        answers = [final_answer(text, self.marker) for text in texts]
-        pairs = list(zip(problems, answers, strict=True))
-        verdicts = iter(self.verifier([(problem.reference, answer) for problem, answer in pairs if answer]))
-        return [next(verdicts) if answer else Verdict(0.0, False, "unparseable") for answer in answers]
+        pairs = zip(problems, texts, strict=True)
+        return self.judges([(problem.reference, text, self.marker) for problem, text in pairs])
+
+    def notes(self) -> list[str]:
+        return self.judges.notes
 
     def close(self) -> None:
-        self.verifier.close()
+        self.judges.close()
 
     @cached_property
-    def verifier(self) -> Verifier:
-        return Verifier("isentropic.task.equality:judge", self.workers, self.timeout, self.memory)
+    def judges(self) -> JudgePool:
+        return JudgePool("isentropic.task.math_judge:judge", self.workers, self.timeout, self.memory, self.cage)
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:

@@ -2,9 +2,11 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
+from itertools import product
 from typing import Any, get_args
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -14,8 +16,10 @@ from reasoning_gym.factory import DATASETS, create_dataset
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker
 from isentropic.task.endless import Endless, check_held_out, split_of
+from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
-from isentropic.task.verifier import Verifier
+from isentropic.tools.cage import STRICT, Cage
+from isentropic.tools.guard import guard
 
 SIZE = 2_000  # questions of one dataset: some tasks take long to set one up, one of them by making all questions
 BLOCK = 100  # problems of each split made from one dataset, which leaves 20 questions to choose each from
@@ -36,8 +40,9 @@ class ReasoningGym(Task):
     held_out: float  # share of the questions that training never sees, whatever the seed: half validation, half test
     seed: int
     workers: int  # processes that score answers: some scorers evaluate what the model wrote
-    timeout: float  # seconds one answer may take
-    memory: float  # GiB one process may use
+    timeout: float  # CPU seconds one answer may take
+    memory: float  # GiB one answer may take
+    cage: Cage = STRICT  # what this machine must have to hold what a model wrote
 
     def __post_init__(self) -> None:
         check_template(self.template)
@@ -46,7 +51,7 @@ class ReasoningGym(Task):
         check_options(self.name, self.options)
         for split in get_args(Split):
             self.problem(split, 0)
-        assert self.verifier
+        assert self.judges
 
     def problems(self, split: Split) -> Sequence[Problem]:
         return Endless(partial(self.problem, split))
@@ -56,19 +61,15 @@ class ReasoningGym(Task):
 
         Where the known answer is one line, so is the model's: what follows is not part of it.
         """
-        answers = [
-            answer_in(text, self.marker, problem.reference) for problem, text in zip(problems, texts, strict=True)
-        ]
-        calls = [
-            (self.name, self.plain_options, problem.reference, answer)
-            for problem, answer in zip(problems, answers, strict=True)
-            if answer
-        ]
-        verdicts = iter(self.verifier(calls))
-        return [next(verdicts) if answer else Verdict(0.0, False, "unparseable") for answer in answers]
+        pairs = zip(problems, texts, strict=True)
+        known = (self.name, self.plain_options, self.marker)
+        return self.judges([(*known, problem.reference, text) for problem, text in pairs])
+
+    def notes(self) -> list[str]:
+        return self.judges.notes
 
     def close(self) -> None:
-        self.verifier.close()
+        self.judges.close()
 
     def problem(self, split: Split, index: int) -> Problem:
         """The first question of the split among those that seed and index lead to."""
@@ -89,8 +90,11 @@ class ReasoningGym(Task):
         return tuple(sorted(self.options.items()))
 
     @cached_property
-    def verifier(self) -> Verifier:
-        return Verifier("isentropic.task.reasoning_gym:score", self.workers, self.timeout, self.memory)
+    def judges(self) -> JudgePool:
+        """Warmed by known answers, right and wrong ones, so that no answer makes a data set or loads a library."""
+        entries = [self.problem("train", index).reference for index in range(2)]
+        warm = [(f"{__name__}:warm", (self.name, self.plain_options, entries))]
+        return JudgePool(f"{__name__}:judge", self.workers, self.timeout, self.memory, self.cage, warm)
 
 
 @lru_cache(maxsize=16)
@@ -98,10 +102,26 @@ def dataset(name: str, options: Options, seed: int) -> ProceduralDataset:
     return create_dataset(name, **dict(options), seed=seed, size=SIZE)
 
 
-def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> tuple[float, bool, Status]:
-    """Called in a verifier process only."""
-    reward = float(dataset(name, options, 0).score_answer(answer, entry))
+def judge(name: str, options: Options, marker: str, entry: dict[str, Any], text: str) -> tuple[float, bool, Status]:
+    """Called in a caged process only."""
+    dataset(name, options, 0)
+    guard()
+    answer = answer_in(text, marker, entry)
+    if not answer:
+        return 0.0, False, "unparseable"
+    reward = score(name, options, entry, answer)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
+
+
+def warm(name: str, options: Options, entries: Sequence[dict[str, Any]]) -> None:
+    """Of the library's own entries: each known answer beside each."""
+    for entry, other in product(entries, entries):
+        with suppress(Exception):
+            score(name, options, entry, str(other["answer"]))
+
+
+def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> float:
+    return float(dataset(name, options, 0).score_answer(answer, entry))
 
 
 def answer_in(text: str, marker: str, entry: Mapping[str, Any]) -> str:

@@ -1,0 +1,227 @@
+"""A process that loads what judges or programs need, and forks for each call; the child is caged and runs one.
+
+Started as `python -s -P -m isentropic.tools.fork_server`, with settings in its arguments. A request is its id and the
+length of a pickle, then the pickle, which only the child reads: neither a reference nor an answer is ever in the
+memory of the server, of which every later child is a copy. A response is the same id, a word, a length, and as many
+bytes.
+"""
+
+import gc
+import importlib
+import io
+import json
+import os
+import pickle
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from isentropic.tools import WORDS, Limits, Word
+from isentropic.tools.cage import Kept, Limited, aside, cage, readable
+
+REQUEST, RESPONSE = struct.Struct("=16sQ"), struct.Struct("=16sBQ")
+READY = bytes(16)  # the id of the first response, which answers no request
+TAKEN = b"."  # the child has read its pickle
+NONCE = 16  # bytes
+SETTLING = 0.05  # seconds between looks at a child that has closed its output and lingers
+ERROR, OUT_OF_MEMORY = 1, 3  # exit codes
+EXITED: dict[int, Word] = {0: "ok", OUT_OF_MEMORY: "memory"}
+SIGNALLED: dict[int, Word] = {int(signal.SIGKILL): "killed", int(signal.SIGSYS): "refused"}
+ENDS = 256  # file descriptors that a server may have open
+Function = Callable[..., Any]
+
+
+class Server:
+    def __init__(self, function: Function, prints: bool, limits: Limits, kept: Kept | Limited, answers: int) -> None:
+        """`prints`: the result is what the function prints; else it returns it. `answers` is where responses go."""
+        self.function, self.prints, self.limits, self.kept, self.answers = function, prints, limits, kept, answers
+        self.buffer = bytearray(limits.output + 1 + len(TAKEN) + NONCE)  # used again, so that nothing is left of a call
+
+    def serve(self) -> None:
+        """Until the input ends. A child that died with half a request ends it too, since what follows has no start."""
+        while len(header := read(0, REQUEST.size)) == REQUEST.size:
+            number, length = REQUEST.unpack(header)
+            word, start, end = self.call(length)
+            if start is None:
+                return
+            self.respond(number, word, memoryview(self.buffer)[start:end])
+            self.buffer[:] = bytes(len(self.buffer))
+
+    def respond(self, number: bytes, word: Word, said: memoryview | bytes) -> None:
+        write(self.answers, RESPONSE.pack(number, WORDS.index(word), len(said)))
+        write(self.answers, said)
+
+    def call(self, length: int) -> tuple[Word, int | None, int]:
+        """How it ended, and where in the buffer stands what it said; None for a request that was not read."""
+        nonce = os.urandom(NONCE)
+        source, sink = os.pipe()
+        parent = os.getpid()
+        child = os.fork()
+        if not child:
+            with suppress(BaseException):
+                os.close(source)
+                self.be_child(parent, length, nonce, sink)
+            os._exit(ERROR)
+        os.close(sink)
+        try:
+            word, size = Watch(child, source, self.limits, self.buffer).wait()
+        finally:
+            os.close(source)
+        start = len(TAKEN)
+        if bytes(self.buffer[:start]) != TAKEN:
+            return word, None, 0
+        if self.prints:
+            return word, start, min(size, start + self.limits.output)
+        proven = bytes(self.buffer[start : start + NONCE]) == nonce
+        return ("crash" if word == "ok" and not proven else word), start + NONCE, size if word == "ok" and proven else 0
+
+    def be_child(self, parent: int, length: int, nonce: bytes, sink: int) -> None:
+        """Never returns. All that is open afterwards is nothing to read, nothing to write to, and its one pipe."""
+        payload = read(0, length)
+        if len(payload) < length:
+            os._exit(ERROR)
+        write(sink, TAKEN)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, 0)
+        for end in (1, 2):
+            os.dup2(sink if self.prints else nowhere, end)
+        if self.prints:
+            sink = 1
+        else:
+            os.dup2(sink, 3)
+            sink = 3
+        for end in range(max(3, sink + 1), ENDS):
+            if end != self.kept.rules:
+                with suppress(OSError):
+                    os.close(end)
+        self.kept.enter(self.limits, parent)
+        os._exit(self.run(payload, nonce, sink))
+
+    def run(self, payload: bytes, nonce: bytes, sink: int) -> int:
+        try:
+            result = self.function(*pickle.loads(payload))
+            if not self.prints:
+                write(sink, nonce + json.dumps(result).encode())
+            return 0
+        except MemoryError:
+            return OUT_OF_MEMORY
+        except SystemExit as error:
+            return error.code if self.prints and isinstance(error.code, int) else ERROR
+        except BaseException:
+            return ERROR
+
+
+class Watch:
+    """Waits for one child, for as long as it may take, and for what it says, as much as it may say."""
+
+    def __init__(self, child: int, source: int, limits: Limits, buffer: bytearray) -> None:
+        self.child, self.source, self.limits, self.buffer = child, source, limits, memoryview(buffer)
+        self.clock: int | None = (~child << 3) | 2 if sys.platform == "linux" else None  # of the child's CPU time
+        self.begun = time.monotonic()
+        self.size = 0
+        self.killed: Word | None = None
+
+    def wait(self) -> tuple[Word, int]:
+        while not self.ended():
+            pass
+        pause = 0.0002
+        while True:
+            done, status, usage = os.wait4(self.child, os.WNOHANG)
+            if done:
+                return self.word(status, usage.ru_utime + usage.ru_stime), self.size
+            self.spare_time()
+            time.sleep(pause)
+            pause = min(2 * pause, SETTLING)
+
+    def ended(self) -> bool:
+        """Whether there is nothing more to read, after some of it was."""
+        poll = select.poll()
+        poll.register(self.source, select.POLLIN)
+        poll.register(0, 0)  # who asked has gone: nobody else would end this child
+        events = dict(poll.poll(1000 * self.spare_time()))
+        if events.get(0, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+            self.kill("killed")
+            return True
+        if self.source not in events or self.killed:
+            return self.killed is not None
+        count = os.readv(self.source, [self.buffer[self.size :]])
+        self.size += count
+        if self.size == len(self.buffer):
+            self.kill("output")
+        return count == 0 or self.killed is not None
+
+    def spare_time(self) -> float:
+        """Seconds until it is worth looking again; kills a child that has none left."""
+        spent = 0.0
+        if self.clock is not None:
+            with suppress(OSError):
+                spent = time.clock_gettime(self.clock)
+        cpu, wall = self.limits.cpu - spent, self.limits.wall - (time.monotonic() - self.begun)
+        if min(cpu, wall) <= 0:
+            self.kill("timeout")
+        return max(0.01, min(cpu / 4, wall))  # a quarter, as threads may spend several seconds in one
+
+    def kill(self, why: Word) -> None:
+        self.killed = self.killed or why
+        os.kill(self.child, signal.SIGKILL)
+
+    def word(self, status: int, cpu: float) -> Word:
+        code = os.waitstatus_to_exitcode(status)
+        if self.killed:
+            return self.killed
+        if code >= 0:
+            return EXITED.get(code, "error")
+        if -code == signal.SIGXCPU or (-code == signal.SIGKILL and cpu >= self.limits.cpu):
+            return "timeout"
+        return SIGNALLED.get(-code, "crash")
+
+
+def read(end: int, length: int) -> bytes:
+    """So many bytes, or fewer where the input ends. Not buffered: what follows is for somebody else."""
+    found = io.BytesIO()
+    while found.tell() < length and (part := os.read(end, min(length - found.tell(), 2**20))):
+        found.write(part)
+    return found.getvalue()
+
+
+def write(end: int, said: bytes | memoryview) -> None:
+    while said:
+        said = said[os.write(end, said) :]
+
+
+def located(name: str) -> tuple[Function, str]:
+    """A function by module:name, and the folder of its module."""
+    module, _, attribute = name.partition(":")
+    found = importlib.import_module(module)
+    file = getattr(found, "__file__", None)
+    return getattr(found, attribute), os.path.dirname(file) if file else ""
+
+
+def main(arguments: str) -> None:
+    """The settings are trusted, and so are the first calls, which only load and warm what children find."""
+    settings = json.loads(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there is no mask to inherit
+    answers = aside(os.dup(1))
+    os.dup2(2, 1)  # whatever a library prints must not be read as a response
+    function, folder = located(settings["function"])
+    _, length = REQUEST.unpack(read(0, REQUEST.size))
+    for name, values in pickle.loads(read(0, length)):
+        located(name)[0](*values)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("900")  # where memory ends, it ends here and not in the trainer
+    gc.collect()
+    gc.freeze()  # else the first collection of each child copies all pages
+    limits = Limits(**settings["limits"])
+    kept = cage(readable([folder]), settings["weaker"])
+    server = Server(function, settings["prints"], limits, kept, answers)
+    server.respond(READY, "ok", json.dumps(kept.had).encode())
+    server.serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

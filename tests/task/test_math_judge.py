@@ -1,0 +1,54 @@
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fixtures.hostile import Bait
+from fixtures.hostile_answers import EXPRESSIONS, FOLDER, HEAVY, LATEX, TEXTS, bought
+
+from isentropic.task.judge_pool import JudgePool
+from isentropic.tools.pool import Pool
+
+JUDGE = "isentropic.task.math_judge:judge"
+KINDS = {"math": ("", r"So \boxed{%s}"), "gsm8k": ("####", "So\n#### %s")}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
+@pytest.mark.slow
+@pytest.mark.parametrize("user", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_hostile_answer_does_what_it_wants(kind, user, request):
+    marker, shape = KINDS[kind]
+    judges, bait = JudgePool(JUDGE, workers=1, timeout=0.5, memory=2.0), Bait(Path(FOLDER))
+    if user:
+        judges.pool = Pool(replace(judges.pool.settings, command=request.getfixturevalue("another_user")), 1)
+    texts = [shape % answer for answer in (*EXPRESSIONS, *HEAVY, *LATEX)] + TEXTS
+    try:
+        judges([("72", shape % "72", marker)])
+        server = judges.pool.workers[0].process
+
+        def judge(texts):
+            return judges([("72", text, marker) for text in texts])
+
+        assert bought(judge, texts, shape % "72", shape % "71") == {}
+        assert judges.pool.workers[0].process is server and server.poll() is None and bait.untouched()
+    finally:
+        judges.close()
+        shutil.rmtree(bait.path)
+
+
+def test_the_text_is_read_where_it_is_judged():
+    judges = JudgePool(JUDGE, workers=1, timeout=5.0, memory=2.0)
+    texts = [r"\boxed{3} and \boxed{4}", "#### 4\nnext", "4", "#### "]
+    verdicts = judges([("4", text, "####") for text in texts])
+    judges.close()
+    assert [one.status for one in verdicts] == ["right", "right", "unparseable", "unparseable"]
+
+
+def test_a_text_that_repeats_itself_ends_at_its_limit():
+    """Reading it takes a time that grows with its square."""
+    judges = JudgePool(JUDGE, workers=1, timeout=0.5, memory=2.0)
+    hostile, right = judges([("4", r"\boxed{\frac{1}{2 so " * 4000, ""), ("4", r"\boxed{4}", "")])
+    judges.close()
+    assert hostile.status in ("timeout", "unparseable") and right.correct
