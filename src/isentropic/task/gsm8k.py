@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.answers import final_answer
 from isentropic.task.dataset_files import from_file, from_hub
 from isentropic.task.prompts import check_template, fill
+from isentropic.task.strictness import check_strictness
 from isentropic.task.verifier import Verifier
 
 HUB = "openai/gsm8k"
@@ -27,12 +27,14 @@ class Gsm8k(Task):
     validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
+    strictness: str  # what counts as equal: docs/equality.md
     workers: int  # processes that verify answers
     timeout: float  # seconds one answer may take
     memory: float  # GiB one process may use
 
     def __post_init__(self) -> None:
         check_template(self.template)
+        check_strictness(self.strictness)
         train, test = ({problem.prompt for problem in self.splits[split]} for split in ("train", "test"))
         shared = train & test
         if shared:
@@ -48,17 +50,19 @@ class Gsm8k(Task):
         return self.splits[split]
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        answers = [final_answer(text, self.marker) for text in texts]
-        pairs = list(zip(problems, answers, strict=True))
-        verdicts = iter(self.verifier([(problem.reference, answer) for problem, answer in pairs if answer]))
-        return [next(verdicts) if answer else Verdict(0.0, False, "unparseable") for answer in answers]
+        """Texts go to the judges as they are: nothing of them is read in this process."""
+        pairs = zip(problems, texts, strict=True)
+        return self.verifier([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
+
+    def written(self, answer: str) -> str:
+        return rf"\boxed{{{answer}}}"
 
     def close(self) -> None:
         self.verifier.close()
 
     @cached_property
     def verifier(self) -> Verifier:
-        return Verifier("isentropic.task.equality:judge", self.workers, self.timeout, self.memory)
+        return Verifier("isentropic.task.equality:grade", self.workers, self.timeout, self.memory)
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.answers import after_marker, boxed, final_answer
+from isentropic.task.answers import after_marker, last_box
 from isentropic.task.dataset_files import KINDS, from_file, from_hub
 from isentropic.task.prompts import check_template, fill
+from isentropic.task.strictness import check_strictness
 from isentropic.task.verifier import Verifier
 
 SIGNS = re.compile(r"[\W_]+")
@@ -47,7 +48,7 @@ class ProblemSet:
         return plain(question), gold
 
     def gold(self, text: str) -> str | None:
-        return boxed(text) or after_marker(text, self.marker)
+        return last_box(text) or after_marker(text, self.marker)
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,14 @@ class Math(Task):
     validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
+    strictness: str  # what counts as equal: docs/equality.md
     workers: int  # processes that verify answers
     timeout: float  # seconds one answer may take
     memory: float  # GiB one process may use
 
     def __post_init__(self) -> None:
         check_template(self.template)
+        check_strictness(self.strictness)
         assert self.splits and self.verifier
 
     def problems(self, split: Split) -> Sequence[Problem]:
@@ -78,17 +81,19 @@ class Math(Task):
         return self.splits[split]
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        answers = [final_answer(text, self.marker) for text in texts]
-        pairs = list(zip(problems, answers, strict=True))
-        verdicts = iter(self.verifier([(problem.reference, answer) for problem, answer in pairs if answer]))
-        return [next(verdicts) if answer else Verdict(0.0, False, "unparseable") for answer in answers]
+        """Texts go to the judges as they are: nothing of them is read in this process."""
+        pairs = zip(problems, texts, strict=True)
+        return self.verifier([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
+
+    def written(self, answer: str) -> str:
+        return rf"\boxed{{{answer}}}"
 
     def close(self) -> None:
         self.verifier.close()
 
     @cached_property
     def verifier(self) -> Verifier:
-        return Verifier("isentropic.task.equality:judge", self.workers, self.timeout, self.memory)
+        return Verifier("isentropic.task.equality:grade", self.workers, self.timeout, self.memory)
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
