@@ -3,18 +3,21 @@
 `grade` finds the answer in a text, `judge` compares one with the gold. docs/equality.md says what is equal, and why.
 """
 
+import re
 from itertools import accumulate
 
 from isentropic.task import Status
 from isentropic.task.answers import after_marker, final_answer, first_line, last_box
 from isentropic.task.kinds import literature
-from isentropic.task.kinds.comparison import compare, is_choice
+from isentropic.task.kinds.comparison import Outcome, compare, is_choice
 from isentropic.task.kinds.fallback import asked
 from isentropic.task.kinds.normal import normal
 from isentropic.task.kinds.prose import spoken
 from isentropic.task.kinds.structure import Formula, read
 
 LONGEST = 3_000  # characters of an answer, or twice its gold
+WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{3,}")
+MOST_WORDS = 12  # of a gold
 DEEPEST = 40  # brackets within each other
 Scored = tuple[float, bool, Status]
 
@@ -54,18 +57,26 @@ def final_line(answer: str) -> str:
     return first_line(after) or answer if after else answer
 
 
+def readable(text: str) -> bool:
+    """Not what nobody would write a second time: signs alone, an open bracket, a paragraph."""
+    balanced = all(sum(map(text.count, left)) == sum(map(text.count, right)) for left, right in (("([", ")]"), "{}"))
+    return balanced and any(map(str.isalnum, text)) and len(WORD.findall(text)) <= MOST_WORDS
+
+
 def status(gold: str, answer: str) -> Status:
     """As it stands; then as a sentence; then, where formulas are not read, as math-verify says."""
     wanted, found = normal(gold), normal(final_line(answer))
     if not wanted or not found:
         return "unparseable"
-    if wanted == found or is_choice(wanted, found):
+    if wanted == found:
+        return "right" if readable(wanted) else "unparseable"
+    if is_choice(wanted, found):
         return "right"
     target, whole = read(wanted), read(found)
     verdict = compare(target, whole)
     if verdict == "right" or (isinstance(whole, Formula) and whole.number):
         return verdict
-    said: list[Status] = [compare(target, read(one)) for one in spoken(found)]
+    said: list[Outcome] = [compare(target, read(one)) for one in spoken(found)]
     if "right" in said:
         return "right"
     return asked(target, wanted, found) or (said[0] if said and verdict == "unparseable" else verdict)

@@ -15,11 +15,13 @@ from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker
 from isentropic.task.endless import Endless, check_held_out, split_of
 from isentropic.task.prompts import check_template, fill
+from isentropic.task.repairs import repaired
 from isentropic.task.verifier import Verifier
 
 SIZE = 2_000  # questions of one dataset: some tasks take long to set one up, one of them by making all questions
 BLOCK = 100  # problems of each split made from one dataset, which leaves 20 questions to choose each from
 DRAWS = 1_000  # more than enough to meet the rarest split; only tasks of very few questions use them up
+LONGEST = 20_000  # characters of an answer
 RESERVED = {"seed", "size"}
 
 Options = tuple[tuple[str, Any], ...]
@@ -35,6 +37,7 @@ class ReasoningGym(Task):
     marker: str  # what follows the last of these is the answer; <answer> ends at </answer>
     held_out: float  # share of the questions that training never sees, whatever the seed: half validation, half test
     seed: int
+    partial_credit: bool  # whether what is partly right earns what the library gives for it, or nothing
     workers: int  # processes that score answers: some scorers evaluate what the model wrote
     timeout: float  # seconds one answer may take
     memory: float  # GiB one process may use
@@ -52,20 +55,19 @@ class ReasoningGym(Task):
         return Endless(partial(self.problem, split))
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """The reward is the task's own score, often partial; an answer is right at the full score of 1.
+        """The reward is the task's own score, repaired; an answer is right at the full score of 1.
 
         Where the known answer is one line, so is the model's: what follows is not part of it.
         """
-        answers = [
-            answer_in(text, self.marker, problem.reference) for problem, text in zip(problems, texts, strict=True)
-        ]
-        calls = [
-            (self.name, self.plain_options, problem.reference, answer)
-            for problem, answer in zip(problems, answers, strict=True)
-            if answer
-        ]
-        verdicts = iter(self.verifier(calls))
-        return [next(verdicts) if answer else Verdict(0.0, False, "unparseable") for answer in answers]
+        settings = self.name, self.plain_options, self.marker, self.partial_credit
+        pairs = zip(problems, texts, strict=True)
+        return self.verifier([(*settings, problem.reference, text) for problem, text in pairs])
+
+    def written(self, answer: str) -> str:
+        return f"{self.marker} {answer}"
+
+    def gold(self, problem: Problem) -> str | None:
+        return problem.reference["answer"] if isinstance(problem.reference["answer"], str) else None
 
     def close(self) -> None:
         self.verifier.close()
@@ -98,9 +100,15 @@ def dataset(name: str, options: Options, seed: int) -> ProceduralDataset:
     return create_dataset(name, **dict(options), seed=seed, size=SIZE)
 
 
-def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> tuple[float, bool, Status]:
-    """Called in a verifier process only."""
-    reward = float(dataset(name, options, 0).score_answer(answer, entry))
+def score(
+    name: str, options: Options, marker: str, partial_credit: bool, entry: dict[str, Any], text: str
+) -> tuple[float, bool, Status]:
+    """Called in a judge's process only."""
+    answer = answer_in(text, marker, entry)
+    if not answer or len(answer) > LONGEST:
+        return 0.0, False, "unparseable"
+    given = float(dataset(name, options, 0).score_answer(answer, entry))
+    reward = repaired(name, entry["answer"], answer, given, partial_credit)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
 
 

@@ -6,14 +6,16 @@ The first side is the gold, which says what is asked: where it is a number, only
 import re
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Literal
 
-from isentropic.task import Status
 from isentropic.task.kinds import evaluation
 from isentropic.task.kinds.expressions import Node, num
 from isentropic.task.kinds.literals import Number
 from isentropic.task.kinds.simplicity import worked_out
 from isentropic.task.kinds.structure import NAME, Formula, Kind, Many, Matrix, Relation, Union, squeezed
 from isentropic.task.kinds.units import changes
+
+Outcome = Literal["right", "unsimplified", "wrong", "unparseable"]
 
 CHOICE = re.compile(
     r"(?:option |choice |Option |Choice )?(?:([A-J])|\(\s?([A-Ja-j])\s?\)|([A-Ja-j])[).:])(?:[).:]*\s(.{0,300}))?"
@@ -26,7 +28,7 @@ BRACKETS = {r"\{\}": "{}", r"\langle\rangle": "()"}
 UNSOLVED = re.compile(r"\\(?:int|iint|oint|sum|prod|lim|det|gcd|lcm|max|min|pmod|bmod|mod)(?![A-Za-z])|!")
 
 
-def compare(gold: Kind, answer: Kind) -> Status:
+def compare(gold: Kind, answer: Kind) -> Outcome:
     """Right if answer is equal to the gold and, where that is a number, written down as one."""
     if isinstance(gold, Relation) or isinstance(answer, Relation):
         return relations(gold, answer)
@@ -47,7 +49,7 @@ def compare(gold: Kind, answer: Kind) -> Status:
     return many(gold, answer)
 
 
-def many(gold: Kind, answer: Kind) -> Status:
+def many(gold: Kind, answer: Kind) -> Outcome:
     """Lists and sets in any order, one of them possibly without its braces; anything else in brackets in its own."""
     ours, theirs = brackets(gold), brackets(answer)
     wanted = gold.items if isinstance(gold, Many) else (gold,)
@@ -75,13 +77,13 @@ def distinct(items: Sequence[Kind]) -> tuple[Kind, ...]:
     return tuple(kept)
 
 
-def unordered(wanted: Sequence[Kind], found: Sequence[Kind]) -> Status:
+def unordered(wanted: Sequence[Kind], found: Sequence[Kind]) -> Outcome:
     if len(wanted) != len(found):
         return "wrong"
-    left, statuses = list(found), list[Status]()
+    left, statuses = list(found), list[Outcome]()
     for item in wanted:
         first = compare(item, left[0])
-        judged: list[Status] = [first] if first == "right" else [compare(item, other) for other in left]
+        judged: list[Outcome] = [first] if first == "right" else [compare(item, other) for other in left]
         best = min(range(len(judged)), key=[ORDER.index(status) for status in judged].__getitem__)
         statuses.append(judged[best])
         if judged[best] not in ("right", "unsimplified"):
@@ -90,16 +92,16 @@ def unordered(wanted: Sequence[Kind], found: Sequence[Kind]) -> Status:
     return together(statuses)
 
 
-ORDER: list[Status] = ["right", "unsimplified", "wrong", "unparseable", "timeout", "crash"]
+ORDER: list[Outcome] = ["right", "unsimplified", "wrong", "unparseable"]
 
 
-def together(statuses: Sequence[Status]) -> Status:
+def together(statuses: Sequence[Outcome]) -> Outcome:
     """The worst of parts; of one that is not read among others, wrong."""
     worst = ORDER[max(map(ORDER.index, statuses), default=0)]
     return "wrong" if worst == "unparseable" and len(statuses) > 1 else worst
 
 
-def relations(gold: Kind, answer: Kind) -> Status:
+def relations(gold: Kind, answer: Kind) -> Outcome:
     """The same equation up to a factor, or the same value under a name that only one of them may leave out."""
     if isinstance(gold, Relation) and isinstance(answer, Relation) and same_relation(gold, answer):
         return "right"
@@ -168,7 +170,7 @@ def proportion(first: Node, second: Node) -> int | None:
     return None if factor is None else (1 if factor > 0 else -1)
 
 
-def formulas(gold: Formula, answer: Formula) -> Status:
+def formulas(gold: Formula, answer: Formula) -> Outcome:
     if squeezed(gold.text) == squeezed(answer.text) or is_choice(gold.text, answer.text):
         return "right"
     if CLOCK.fullmatch(gold.text):
@@ -186,7 +188,7 @@ def formulas(gold: Formula, answer: Formula) -> Status:
     return "right" if answer.number or worked_out(gold.node, answer.node) else "unsimplified"
 
 
-def numbers(gold: Number, answer: Formula) -> Status:
+def numbers(gold: Number, answer: Formula) -> Outcome:
     """A literal is compared; a formula of the same value is unsimplified."""
     found = answer.number
     if found is None:
