@@ -15,6 +15,7 @@ from isentropic.task.answers import final_answer
 from isentropic.task.equality import grade, judge
 from isentropic.task.verifier import Verifier
 
+ANSWERS = Path(__file__).with_name("equality_cases.jsonl")
 CASES = Path(__file__).parents[3] / "shared" / "data" / "verifier_cases.jsonl"
 ARGUED = {"vc-103": "a rounded decimal for an exact fraction"}  # judged otherwise than reported: docs/equality.md
 
@@ -408,6 +409,14 @@ def test_lists_of_guesses_never_win(seed):
         r"\quad ",
     ):
         assert not judge(gold, joint.join(guesses))[1], joint
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_answers_of_models_are_judged_as_a_person_would(boxed):
+    rows = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+    forms = [rf"\boxed{{{row['answer']}}}" if boxed else row["answer"] for row in rows]
+    judged = [judge(row["gold"], form)[1] for row, form in zip(rows, forms, strict=True)]
+    assert [row for row, right in zip(rows, judged, strict=True) if right != row["right"]] == []
 
 
 @pytest.mark.skipif(not CASES.is_file(), reason="the collected verifier cases are not beside this repository")

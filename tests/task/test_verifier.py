@@ -32,10 +32,10 @@ def test_an_answer_that_hangs_is_killed_in_time_and_later_ones_are_judged():
     verifier([("1", "1")])
     hanging = verifier.workers[0].process
     begun = time.monotonic()
-    assert statuses(verifier([("9", TOWER)])) == ["timeout"]
+    assert statuses(verifier([("9", TOWER, "math_verify")])) == ["timeout"]
     assert time.monotonic() - begun < 3.0 + 2.0
     assert hanging.poll() == -signal.SIGKILL
-    assert statuses(verifier([("72", "72.0"), ("9", TOWER), ("72", "71"), ("72", "?")])) == [
+    assert statuses(verifier([("72", "72.0"), ("9", TOWER, "math_verify"), ("72", "71"), ("72", "?")])) == [
         "right",
         "timeout",
         "wrong",
@@ -50,7 +50,7 @@ def test_a_process_killed_from_outside_is_a_crash_and_the_next_answer_is_judged(
     process = verifier.workers[0].process
     killer = threading.Timer(0.5, os.kill, (process.pid, signal.SIGKILL))
     killer.start()
-    assert statuses(verifier([("9", TOWER)])) == ["crash"]
+    assert statuses(verifier([("9", TOWER, "math_verify")])) == ["crash"]
     assert statuses(verifier([("9", "9")])) == ["right"]
     assert verifier.workers[0].process.pid != process.pid
 
@@ -129,7 +129,7 @@ def test_no_process_outlives_the_trainer_idle_or_hanging(answer):
         verifier = Verifier(sys.argv[1], workers=1, timeout=2.0, memory=4.0)
         verifier([("1", "1")])
         threading.Timer(0.5, print, [verifier.workers[0].process.pid], {"flush": True}).start()
-        verifier([("9", sys.argv[2])])
+        verifier([("9", sys.argv[2], "math_verify")])
         threading.Event().wait()
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -9,7 +9,7 @@ from itertools import accumulate
 from isentropic.task import Status
 from isentropic.task.answers import after_marker, final_answer, first_line, last_box
 from isentropic.task.kinds import literature
-from isentropic.task.kinds.comparison import Outcome, compare, is_choice
+from isentropic.task.kinds.comparison import Outcome, choices, compare, is_choice
 from isentropic.task.kinds.fallback import asked
 from isentropic.task.kinds.normal import normal
 from isentropic.task.kinds.prose import spoken
@@ -70,7 +70,7 @@ def status(gold: str, answer: str) -> Status:
         return "unparseable"
     if wanted == found:
         return "right" if readable(wanted) else "unparseable"
-    if is_choice(wanted, found):
+    if is_choice(wanted, found) or (choices(wanted) and choices(wanted) == choices(found)):
         return "right"
     target, whole = read(wanted), read(found)
     verdict = compare(target, whole)

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Literal
 
 from isentropic.task.kinds import evaluation
-from isentropic.task.kinds.expressions import Node, num
+from isentropic.task.kinds.equations import difference, same_solutions
+from isentropic.task.kinds.expressions import num
 from isentropic.task.kinds.literals import Number
 from isentropic.task.kinds.simplicity import worked_out
 from isentropic.task.kinds.structure import NAME, Formula, Kind, Many, Matrix, Relation, Union, squeezed
@@ -21,6 +22,7 @@ CHOICE = re.compile(
     r"(?:option |choice |Option |Choice )?(?:([A-J])|\(\s?([A-Ja-j])\s?\)|([A-Ja-j])[).:])(?:[).:]*\s(.{0,300}))?"
 )
 CLOCK = re.compile(r"(\d{1,4}(?:\s?:\s?\d{1,4}){1,3})\s?([ap])?\.?\s?(?:m\.?)?", re.IGNORECASE)
+SEVERAL = re.compile(r"\(?[A-J]\)?(?:\s?[,;]?\s?(?:and\s|和)?\s?\(?[A-J]\)?){1,9}")
 ALTERNATIVE = re.compile(r"\b(?:or|and|either|not|maybe)\b|[,/&;]\s?\(?[A-J]\b|\([A-J]\)")
 QUOTES = re.compile(r"[\s\"'.,;:!*_`]+")
 SHORT_WORDS = frozenset(["yes", "no", "true", "false"])
@@ -143,38 +145,14 @@ def same_relation(gold: Relation, answer: Relation) -> bool:
     ] and gold.signs == answer.signs:
         return not any(isinstance(side, Many) for side in gold.sides)
     ours, theirs = difference(gold), difference(answer)
-    if ours is None or theirs is None or (ours[1] != theirs[1] and not (ours[1][:1] in "<>" and theirs[1][:1] in "<>")):
-        return False
-    if not evaluation.symbols(ours[0]) or evaluation.symbols(ours[0]) != evaluation.symbols(theirs[0]):
-        return False
-    factor = proportion(ours[0], theirs[0])
-    if ours[1] in ("=", "!="):
-        return factor is not None
-    turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-    return factor is not None and theirs[1] == (ours[1] if factor > 0 else turned.get(ours[1]))
-
-
-def difference(relation: Relation) -> tuple[Node, str] | None:
-    """Left side less right side, and the sign between them."""
-    if len(relation.sides) != 2 or relation.signs[0] not in ("=", "!=", "<", ">", "<=", ">="):
-        return None
-    left, right = relation.sides
-    if not (isinstance(left, Formula) and isinstance(right, Formula) and left.node and right.node):
-        return None
-    return Node("add", (left.node, Node("neg", (right.node,)))), relation.signs[0]
-
-
-def proportion(first: Node, second: Node) -> int | None:
-    """The sign of the constant that one of two formulas is of the other; None if there is none."""
-    factor = evaluation.ratio_of(first, second)
-    return None if factor is None else (1 if factor > 0 else -1)
+    return ours is not None and theirs is not None and same_solutions(ours, theirs)
 
 
 def formulas(gold: Formula, answer: Formula) -> Outcome:
     if squeezed(gold.text) == squeezed(answer.text) or is_choice(gold.text, answer.text):
         return "right"
     if CLOCK.fullmatch(gold.text):
-        return "right" if clock(gold.text) == clock(answer.text) else "wrong"
+        return "right" if same_time(gold.text, answer.text) else "wrong"
     if gold.number is not None:
         return numbers(gold.number, answer)
     if same_words(gold.text, answer.text, gold.node is None):
@@ -232,9 +210,18 @@ def letter(choice: re.Match[str]) -> str:
     return (choice[1] or choice[2] or choice[3]).upper()
 
 
-def clock(text: str) -> tuple[list[int], str] | None:
-    found = CLOCK.fullmatch(text)
-    return ([int(part) for part in found[1].split(":")], (found[2] or "").casefold()) if found else None
+def choices(text: str) -> set[str]:
+    """Of several options: A, C and D, or ACD. Empty for anything else."""
+    return set(re.findall("[A-J]", text)) if SEVERAL.fullmatch(text) else set()
+
+
+def same_time(gold: str, answer: str) -> bool:
+    """12:00 and 12:00 PM: the half of the day may be left out."""
+    wanted, found = CLOCK.fullmatch(gold), CLOCK.fullmatch(answer)
+    if not wanted or not found:
+        return False
+    halves = {(half[2] or "").casefold() for half in (wanted, found)} - {""}
+    return len(halves) < 2 and [*map(int, wanted[1].split(":"))] == [*map(int, found[1].split(":"))]
 
 
 def same_words(gold: str, answer: str, prose: bool) -> bool:

@@ -36,8 +36,9 @@ OPEN = {
     r"\langle": r"\rangle",
 }
 PRODUCTS = {"*": "mul", r"\cdot": "mul", r"\times": "mul", "/": "div", r"\div": "div"}
-DEEPEST = 60  # brackets and functions within each other
+DEEPEST = 30  # brackets and functions within each other
 MOST = 3_000  # tokens
+LONGEST_PRODUCT = 200  # factors, as a tree of quotients is as deep as it is long
 
 
 class Unreadable(ValueError):
@@ -106,7 +107,7 @@ class Parser:
     def product(self, implicit: bool = False) -> Node:
         """Factors; `implicit`: only those without a sign between them, the argument of a function without brackets."""
         tree = self.signed()
-        while True:
+        for _ in range(LONGEST_PRODUCT):
             sign = "" if implicit else PRODUCTS.get(self.peek(), "")
             if sign:
                 self.take()
@@ -120,6 +121,7 @@ class Parser:
                 tree = num(before.value + factor.args[0].value / factor.args[1].value)
             else:
                 tree = Node("mul", (*(tree.args if tree.head == "mul" else (tree,)), factor))
+        raise Unreadable("too long a product")
 
     def starts(self, implicit: bool) -> bool:
         token = self.peek()

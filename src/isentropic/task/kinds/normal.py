@@ -31,9 +31,11 @@ FONTS = re.compile(
 )
 UPRIGHT = (r"\text", r"\mathrm", r"\mbox", r"\hbox", r"\operatorname")
 SIZES = re.compile(
-    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|scriptstyle|rm|bf|it|quad|qquad|enspace"
+    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|scriptstyle|large|Large|LARGE|huge|Huge|small|normalsize|tiny|rm|bf|it|quad|qquad|enspace"
     r"|hfill|noindent)(?![A-Za-z])\.?"
 )
+COLOURS = re.compile(r"\\(?:textcolor|color)\s?\{[A-Za-z0-9!]{1,20}\}")
+LIBRARIES = re.compile(r"(?<![\w.])(?:np|numpy|math|sp|sympy)\.(?=[a-z])")
 TAGS = re.compile(r"</?[A-Za-z]{1,12}/?>|<\|[a-z_]{1,30}\|>")
 POWER = re.compile(r"(?<=[\w)\]])\s?\*\*\s?(?=[\w({-])")
 SAME = (
@@ -62,6 +64,7 @@ SAME = (
     *(
         (r"\infin", r"\infty"),
         (r"\operatorname", ""),
+        (r"\div", "/"),
         (r"\lbrack", "["),
         (r"\rbrack", "]"),
         (r"\vert", "|"),
@@ -71,10 +74,11 @@ SAME = (
 )
 RENAMED = {old: new for old, new in SAME}
 COMMAND = re.compile(r"\\[A-Za-z]+")
-SPACE = re.compile(r"(?<!\\)\\[;: ]|~|\\(?:thinspace|medspace|thickspace)(?![A-Za-z])")
+SPACE = re.compile(r"(?<!\\)\\[;: ]|(?<=[\w}$)])~|\\(?:thinspace|medspace|thickspace)(?![A-Za-z])")
 THIN = re.compile(r"(?<=\d)\s?(?:,?\\[!,]|\{,\}|\\,)\s?(?=\d{3}(?!\d))")
 
 
+EMPTY = re.compile(r"\\\{\s?\\\}")
 BREAK = re.compile(r"\\\\\s?\[[^\]]{1,9}\]")  # a new row, some way down
 INLINE = re.compile(
     r"(?<!\\)\\[()\[\]]|(?<!\\)\$(?!\s?-?[\d.]{1,40}[^$]*\Z)"
@@ -85,7 +89,7 @@ def normal(text: str) -> str:
     """The text in the one spelling that everything after it reads. Linear, as no pattern looks further than it must."""
     if not text.isascii():
         text = "".join(map(sign, text)).replace("}^{", "").replace("}_{", "")  # raised signs in a row are one exponent
-    text = TAGS.sub("", text)
+    text = LIBRARIES.sub("", COLOURS.sub("", TAGS.sub("", text)))
     text = POWER.sub("^", text).replace("**", " ").replace("`", " ") if "**" in text or "`" in text else text
     text = re.sub(r"\\begin\{array\}\s{0,3}\{[^{}]*\}", r"\\begin{matrix}", text).replace(
         r"\end{array}", r"\end{matrix}"
@@ -95,6 +99,7 @@ def normal(text: str) -> str:
     for _ in range(3):  # fonts within fonts
         text = FONTS.sub(words, text)
     text = COMMAND.sub(lambda found: RENAMED.get(found[0], found[0]), SIZES.sub(" ", text))
+    text = EMPTY.sub(lambda _: r"\emptyset", text)
     return trimmed(INLINE.sub(" ", trimmed(text)))
 
 
@@ -129,7 +134,7 @@ def trimmed(text: str) -> str:
     text = " ".join(text.split())
     for _ in range(4):
         before = text
-        text = text.strip().strip("*#_").rstrip(",;:").strip()
+        text = quoted(text.strip().strip("*#_")).lstrip("= ").rstrip(",;:").strip()
         text = text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else text
         for left, right in DELIMITERS:
             if text.startswith(left) and text.endswith(right) and len(text) > len(left) + len(right):
@@ -138,3 +143,9 @@ def trimmed(text: str) -> str:
         if text == before:
             break
     return text
+
+
+def quoted(text: str) -> str:
+    """Without quotation marks around all of it; y' keeps its prime."""
+    around = len(text) > 2 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if around else text

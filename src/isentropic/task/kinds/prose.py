@@ -10,13 +10,13 @@ from isentropic.task.kinds.literals import number
 from isentropic.task.kinds.units import changes, named
 
 PHRASE = re.compile(
-    r"(?:####|答案(?:应该|应)?(?:是|为)?|答え(?:は)?|정답(?:은)?|답(?:은)?|ответ|"
-    r"(?<![a-z])(?:answer|result|solution|respuesta|réponse|reponse|antwort|lösung|resposta|risposta|odpowiedź|cevap))"
-    r"\s?(?:is|are|equals?|es|est|ist|lautet|é|è|to be)?(?![a-z])\s?[:=]?\s?",
+    r"(?:####|答案(?:应该|应)?(?:是|为|選|选)?|(?:故|应|所以)?[选選](?:择|项|擇|項)?|答え(?:は)?|정답(?:은)?|답(?:은)?)\s?[:=]?\s?"
+    r"|(?<!\w)(?:answer|result|solution|option|choice|respuesta|réponse|reponse|antwort|lösung|resposta|risposta|ответ"
+    r"|odpowiedź|cevap|الجواب|उत्तर)(?:\s?(?:is|are|equals?|es|est|ist|lautet|é|è|to be)(?!\w))?(?!\w)\s?[:=]?\s?",
     re.IGNORECASE,
 )
 NUMBERS = re.compile(
-    r"(?<![\w.])[-+]?\s?(?:[$€£¥₹]\s?)?(?:\\frac\s?\{?-?\d{1,30}\}?\s?\{?\d{1,30}\}?|"
+    r"(?<![A-Za-z0-9_.])[-+]?\s?(?:[$€£¥₹]\s?)?(?:\\frac\s?\{?-?\d{1,30}\}?\s?\{?\d{1,30}\}?|"
     r"\d[\d,]{0,60}(?:\.\d{1,60})?(?:\s?\\frac\s?\{\d{1,30}\}\s?\{\d{1,30}\})?(?:\s\d{1,30}/\d{1,30}|\s?/\s?\d{1,30})?)"
     r"(?:\s?%|\s?\^\s?\{?\s?\\circ\s?\}?)?"
 )

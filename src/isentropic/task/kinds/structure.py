@@ -22,6 +22,7 @@ RELATIONS = {
     **{r"\neq": "!=", r"\in": "in", r"\equiv": "equiv", r"\approx": "approx", r"\sim": "approx", r"\subset": "subset"},
 }
 MATRIX = re.compile(r"\\begin\{(?:[pbB]?matrix|smallmatrix)\}(.*)\\end\{(?:[pbB]?matrix|smallmatrix)\}")
+REALS = re.compile(r"\\mathbb\s?\{?\s?R\s?\}?")
 SYSTEM = re.compile(r"\\begin\{(?:cases|aligned|align|matrix|array|split|gathered)\}(.*)\\end\{\w{4,8}\}")
 NAME = re.compile(
     r"\(\s?[A-Za-z]\w{0,3}(?:\s?,\s?[A-Za-z]\w{0,3}){1,9}\s?\)|\\?[A-Za-z]+(?:'|_\s?\w|_\s?\{[^{}]{1,20}\})*(?:\s?\([^()=<>]{0,20}\))?|[^\W\d_][^\d=<>+*/^\\()-]{2,60}"
@@ -119,6 +120,8 @@ def one(text: str) -> Kind:
         return Union(tuple(one(part) for part in cut(text, unions)))
     if (found := MATRIX.fullmatch(unwrapped(text))) and r"\begin" not in found[1]:
         return matrix(found[1])
+    if REALS.fullmatch(text):
+        return Many((Formula(r"-\infty"), Formula(r"\infty")), "()")
     return bracketed(text) or Formula(text)
 
 
@@ -279,4 +282,5 @@ def brackets(text: str) -> list[tuple[int, int, str]]:
 
 
 def squeezed(text: str) -> str:
-    return re.sub(r"[\s{}]|\\[,;: ]", "", text)
+    """Without spaces, but for those between digits: 4 2 is not 42."""
+    return re.sub(r"(?<!\d)\s|\s(?!\d)|[{}]", "", text)

@@ -43,7 +43,6 @@ TABLE = {  # dimension: names, and how many of the first one each is
     "frequency": {"Hz hertz": "1", "kHz": "1000", "MHz": "1000000"},
     "pressure": {"Pa pascal": "1", "kPa": "1000", "atm": "101325"},
     "amount": {"mol mole": "1"},
-    "speed": {"mph": "1"},
 }
 UNITS = {
     name: (dimension, Fraction(factor))
@@ -64,8 +63,12 @@ _CHANGING = (  # words that make it another number, several, or none
 )
 CHANGING = frozenset(_CHANGING.split())
 CHANGING_SIGNS = frozenset("或不非万萬千百亿億半倍负負零超约")
+CHANGING_PHRASES = re.compile("以上|以下|以内|左右|大于|小于|多于|少于|超过|至少|至多|不到")
+AT_LEAST = re.compile("[多余餘来來]")  # right after a number
+SPEED = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h"}
+SPEEDS = re.compile(r"\b(?:mph|kph|kmh)\b")
 WORD = re.compile(r"[^\W\d_]+|[$€£¥₹¢]")
-PIECE = re.compile(r"\s*(?:([^\W\d_]+\.?|[$€£¥₹¢])\s?(?:\^\s?\{?\s?(-?\d)\s?\}?)?|(/)|[*,.\"']|\\cdot(?![a-z]))")
+PIECE = re.compile(r"\s*(?:([^\W\d_]+\.?|[$€£¥₹¢])\s?(?:\^\s?\{?\s?(-?\d)\s?\}?)?|(/)|[*,.()\"']|\\cdot(?![a-z]))")
 FILLING = frozenset(["per", "a", "an", "of", "the", "in", "units", "unit", "total", "each", "all"])
 
 
@@ -82,13 +85,16 @@ PLAIN = Unit(frozenset(), Fraction(1))
 
 def changes(words: str) -> bool:
     """Whether something in them makes a number beside them another number, several, or none."""
-    return not CHANGING_SIGNS.isdisjoint(words) or any(
-        word in CHANGING or word.removesuffix("s") in SCALES for word in map(str.casefold, WORD.findall(words))
-    )
+    if not CHANGING_SIGNS.isdisjoint(words) or CHANGING_PHRASES.search(words):
+        return True
+    return any(word in CHANGING or word.removesuffix("s") in SCALES for word in map(str.casefold, WORD.findall(words)))
 
 
 def unit(tail: str) -> tuple[Unit, int] | None:
     """What stands after a number, as a unit and a scale (thousand); None if it may be something else."""
+    tail = SPEEDS.sub(lambda found: SPEED[found[0]], tail)
+    if AT_LEAST.match(tail.lstrip()):
+        return None
     powers, factor, scale = dict[str, int](), Fraction(1), 1
     sign, area, place = 1, 1, 0
     while place < len(tail.rstrip()):
