@@ -133,7 +133,7 @@ def test_what_is_asked_is_counted_before_curation(parts):
 
 
 def test_a_long_answer_loses_reward_and_stays_right(parts):
-    answers = parts.scripted(lambda value: [[*str(value).zfill(4), "<eos>"]])
+    answers = parts.scripted(lambda value: [[*str(value), *"+++"[: 4 - len(str(value))], "<eos>"]])
     plain = next(iter(stream_of(parts, answers)))
     shaped = next(iter(stream_of(parts, answers, curate={"overlong": Overlong(max_length=6, buffer=4)})))
     assert plain.reward.tolist() == [1.0] * 16 and shaped.reward.tolist() == [0.25] * 16  # 5 tokens: 3 of 4 into it

@@ -117,6 +117,7 @@ def test_bold_type_and_a_new_line_may_stand_around_a_marker(text):
         ("13, 14", None),
         ("13!", None),
         ("13+1", None),
+        ("13+", 13),
         ("13%", None),
         ("13^2", None),
         ("1,00", None),

@@ -19,6 +19,7 @@ MOST = 100  # boxes of one answer
 GAP = 60  # characters between boxes of one answer
 INTEGER = re.compile(r"([-\u2212+]?\d{1,3}(?:,\d{3}){1,30}|[-\u2212+]?\d{1,100})(?:\.0{0,9})?")
 WRAPPING = "*_`$\\()[]{}= \t"  # what may stand around an integer and says nothing about it
+DANGLING = ".\u3002+-"  # after it: a full stop, or signs with nothing behind them
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def first_line(text: str) -> str:
 
 
 def whole_integer(text: str) -> int | None:
-    """The integer that a line is, whatever bold, dollar signs or full stop surround it; None if it holds more."""
-    line = text.partition("\n")[0][:200].strip(WRAPPING).rstrip(WRAPPING + ".\u3002").removeprefix("boxed{")
+    """The integer that a line is, whatever bold, dollar signs, full stop or dangling signs surround it; else None."""
+    line = text.partition("\n")[0][:200].strip(WRAPPING).rstrip(WRAPPING + DANGLING).removeprefix("boxed{")
     match = INTEGER.fullmatch(line)
     return int(match[1].replace("\u2212", "-").replace(",", "")) if match else None
