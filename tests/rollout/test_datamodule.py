@@ -11,8 +11,8 @@ from isentropic.task import Task, Verdict
 
 
 @dataclass(frozen=True)
-class EvenLength(Task):
-    """Pays every other text: an untrained policy learns from it at once."""
+class Digits(Task):
+    """Pays for the share of digits: an untrained policy learns from it at once."""
 
     sums: Task
 
@@ -20,8 +20,8 @@ class EvenLength(Task):
         return self.sums.problems(split)
 
     def verify(self, problems, texts):
-        even = [len(text) % 2 == 0 for text in texts]
-        return [Verdict(float(one), one, "right" if one else "wrong") for one in even]
+        shares = [sum(map(str.isdigit, text)) / max(1, len(text)) for text in texts]
+        return [Verdict(share, share == 1, "right" if share == 1 else "wrong") for share in shares]
 
 
 def watched(parts, module, sampler):
@@ -56,7 +56,7 @@ def test_each_rollout_is_written_by_the_policy_that_reads_it(parts, tmp_path):
             gaps.append(float(module.trainer.callback_metrics["sampler/logp_gap"]))
 
     module = parts.learner(size=32, temperature=0.7)
-    data = parts.rollouts(sampler, task=EvenLength(parts.sums()), batch_size=32, temperature=0.7)
+    data = parts.rollouts(sampler, task=Digits(parts.sums()), batch_size=32, temperature=0.7)
     parts.trainer(tmp_path, [Gaps(1e-4, 8)]).fit(module, data)
     assert module.changed and len(gaps) == 3 and max(gaps) < 1e-5
 
