@@ -19,7 +19,7 @@ HEAD = f"""# What constants earn in reasoning_gym
 The best of some 45 constants (`nan`, `0`, `True`, `[]`, the prompt, golds of the first 20 problems), each given to
 {PROBLEMS} training problems, by `python benchmarks/audit.py`. With `task.partial_credit=false`, the default, a repaired
 score is 1 or 0; with `true` it is the library's, but for what is no answer at all. [equality.md](equality.md) says what
-is repaired. In bold: {NOTABLE} and more, which `isentropic audit-task` warns of.
+is repaired. In bold: {NOTABLE} and more, which `isentropic.task.audit` warns of.
 
 | task | default | answer | partial credit | answer | own golds |
 | --- | --- | --- | --- | --- | --- |

@@ -20,6 +20,8 @@ NUMBERS = re.compile(
     r"\d[\d,]{0,60}(?:\.\d{1,60})?(?:\s?\\frac\s?\{\d{1,30}\}\s?\{\d{1,30}\})?(?:\s\d{1,30}/\d{1,30}|\s?/\s?\d{1,30})?)"
     r"(?:\s?%|\s?\^\s?\{?\s?\\circ\s?\}?)?"
 )
+DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|false|cannot)\b[^.!?]{0,40}\Z", re.IGNORECASE)
+NAMING = re.compile(r"\d|\\|\b[A-JXYa-jm-z]\b|[=^_]|\b(?:or|and|not)\b")
 OPERATORS = re.compile(r"[+*/^=<>\\|~≈?&_#@{}()\[\]]|\d|(?<!\w)-|-(?=\s)")
 WORD = re.compile(r"\s?([^\W\d_]+)")
 LONGEST = 600
@@ -33,13 +35,22 @@ def spoken(text: str) -> list[str]:
     """What a sentence in normal spelling may say the answer is: what follows the last phrase, then its only number."""
     if not has_words(text) or len(text) > LONGEST:
         return []
-    *_, after = PHRASE.split(text)
-    after = after.lstrip(" :*").rstrip(" .:*")
-    found = [after] if after and after != text else []
+    before, *afters = PHRASE.split(text)
+    if DENIED.search(before) or not agree(afters):
+        return []
+    after = (afters[-1].lstrip(" :*").rstrip(" .:*") if afters else "") or (before if len(afters) < 2 else "")
+    found = [after] if after and after not in (text, before) else []
     if number(after) is not None:
         return found  # with its unit
     only = only_number(after)
     return [*found, only] if only else found
+
+
+def agree(afters: list[str]) -> bool:
+    """Of several phrases (`Answer: the answer is 5`), only the last may name anything, or all the same number."""
+    earlier = [after for after in afters[:-1] if NAMING.search(after)]
+    numbers = {only_number(after) for after in (*earlier, *afters[-1:])}
+    return not earlier or (len(numbers) == 1 and None not in numbers)
 
 
 def only_number(text: str) -> str | None:
