@@ -68,7 +68,9 @@ AT_LEAST = re.compile("[多余餘来來]")  # right after a number
 SPEED = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h"}
 SPEEDS = re.compile(r"\b(?:mph|kph|kmh)\b")
 WORD = re.compile(r"[^\W\d_]+|[$€£¥₹¢]")
-PIECE = re.compile(r"\s*(?:([^\W\d_]+\.?|[$€£¥₹¢])\s?(?:\^\s?\{?\s?(-?\d)\s?\}?)?|(/)|[*,.()\"']|\\cdot(?![a-z]))")
+PIECE = re.compile(
+    r"\s*(?:([^\W\d_]+\.?|[$€£¥₹¢])\s?(?:\^\s?\{?\s?(-?\d)\s?\}?)?|(/)|[*,()\"']|\.(?!\.)|\\cdot(?![a-z]))"
+)
 FILLING = frozenset(["per", "a", "an", "of", "the", "in", "units", "unit", "total", "each", "all"])
 
 
