@@ -28,21 +28,21 @@ Judged = Callable[[int], Any]  # a verdict of the text of this number
 
 
 def numbers(judges: JudgePool) -> Judged:
-    return lambda k: judges([("72", rf"So it is \boxed{{{72 + k % 3}}}{' ' * k}", "####")])
+    return lambda k: judges([("72", rf"So it is \boxed{{{72 + k % 3}}}{' ' * k}", "####", "strict")])
 
 
 def formulas(judges: JudgePool) -> Judged:
     def judge(k: int) -> Any:
         gold = FORMULAS[k % len(FORMULAS)]
-        return judges([(gold % 5, rf"So it is \boxed{{{gold % (5 + k % 2)}}}{' ' * k}", "####")])
+        return judges([(gold % 5, rf"So it is \boxed{{{gold % (5 + k % 2)}}}{' ' * k}", "####", "strict")])
 
     return judge
 
 
 def gym(name: str) -> tuple[ReasoningGym, Judged]:
     task = ReasoningGym(
-        name=name, options={}, template="{question}", marker="Answer:", held_out=0.1, seed=0, workers=1, timeout=5.0,
-        memory=4.0,
+        name=name, options={}, template="{question}", marker="Answer:", held_out=0.1, seed=0, partial_credit=False,
+        workers=1, timeout=5.0, memory=4.0,
     )  # fmt: skip
     problems = [task.problems("train")[k] for k in range(20)]
 

@@ -59,12 +59,18 @@ def test_seeds_and_indices_give_different_problems():
         (" 2*3=6, 6+4=10. Answer: {right}", "right"),
         ("Answer: 0. No, Answer: {right}\n", "right"),
         ("Answer: {right}5", "wrong"),
+        ("Answer: **{right}**.", "right"),
+        ("Answer: {right}/7", "unparseable"),
+        ("Answer: {right}e5", "unparseable"),
+        ("Answer: {right}\u00bd", "unparseable"),
+        ("Answer: {right} or 1", "unparseable"),
+        ("Answer: {right} apples", "unparseable"),
         ("Answer: {right}.5", "unparseable"),
         ("{right}", "unparseable"),
         ("Answer: {right} Answer:", "unparseable"),
     ],
 )
-def test_the_integer_after_the_last_marker_is_judged(text, status):
+def test_the_line_after_the_last_marker_must_be_the_integer(text, status):
     problem = task().problems("test")[0]
     (verdict,) = task().verify([problem], [text.format(right=problem.reference)])
     assert verdict.status == status

@@ -10,6 +10,7 @@ SETTINGS = {
     "validation": 0,
     "template": "{question}\nEnd with #### and the number.",
     "marker": "####",
+    "strictness": "strict",
     "workers": 1,
     "timeout": 30.0,
     "memory": 4.0,
@@ -48,17 +49,27 @@ def test_files_are_read_in_order_and_answers_verified(file):
     verdicts = gsm8k.verify([problems[0]] * 5, texts)
     assert [verdict.status for verdict in verdicts] == ["right", "right", "wrong", "unparseable", "unparseable"]
     assert [verdict.reward for verdict in verdicts] == [1, 1, 0, 0, 0]
+    texts = [
+        "#### **1234**",
+        "#### $1,234.00",
+        "#### 1234 clips",
+        "#### 1200+34",
+        "#### 1234 or 1235",
+        r"\boxed{1234} \boxed{",
+    ]
+    verdicts = gsm8k.verify([problems[0]] * 6, texts)
+    assert [verdict.status for verdict in verdicts] == ["right"] * 3 + ["unsimplified", "wrong", "unparseable"]
+    assert gsm8k.verify([problems[0]], [gsm8k.written(gsm8k.gold(problems[0]))])[0].correct
     (verdict,) = gsm8k.verify([half], [r"\boxed{\frac{1}{2}}"])
     assert verdict.correct
     gsm8k.close()
 
 
-@pytest.mark.slow
-def test_an_answer_that_hangs_does_not_hold_the_others(file):
+def test_a_tower_of_powers_is_not_worked_out_and_does_not_hold_the_others(file):
     gsm8k = task(file("train.jsonl", row("one?")), file("test.jsonl", row("two?")), timeout=3.0)
     problem = gsm8k.problems("train")[0]
-    verdicts = gsm8k.verify([problem] * 3, [r"\boxed{9^{9^{9^{9}}}}", r"\boxed{7}", r"\boxed{\frac{14}{2}}"])
-    assert [verdict.status for verdict in verdicts] == ["timeout", "right", "right"]
+    verdicts = gsm8k.verify([problem] * 3, [r"\boxed{9^{9^{9^{9}}}}", r"\boxed{7}", r"\boxed{14/2}"])
+    assert [verdict.status for verdict in verdicts] == ["wrong", "right", "unsimplified"]
     gsm8k.close()
 
 
@@ -100,6 +111,8 @@ def test_a_missing_file_a_shared_question_and_a_wrong_template_are_refused(file)
         task(one, same)
     with pytest.raises(ValueError, match=r"must contain \{question\}"):
         task(one, same, template="Q:")
+    with pytest.raises(ValueError, match=r"task\.strictness=lax is none of strict, math_verify, minerva, dapo"):
+        task(one, file("other.jsonl", row("three?")), strictness="lax")
     with pytest.raises(ValueError, match=r"task\.timeout=0 lets"):
         task(one, file("other.jsonl", row("three?")), timeout=0)
 

@@ -43,7 +43,7 @@ def server(judges):
 
 def test_an_answer_that_hangs_costs_its_limit_and_no_process(judges):
     before = server(judges)
-    assert statuses(judges([("72", "72.0"), ("9", TOWER), ("72", "71"), ("72", "?")])) == [
+    assert statuses(judges([("72", "72.0"), ("9", TOWER, "math_verify"), ("72", "71"), ("72", "?")])) == [
         "right",
         "timeout",
         "wrong",
@@ -70,7 +70,7 @@ def child_of(process):
 def hang_and(judges, do):
     """Judges an answer that hangs; once it runs, something is done to those who judge it."""
     received = []
-    thread = threading.Thread(target=lambda: received.extend(judges([("9", TOWER), ("9", "9")])))
+    thread = threading.Thread(target=lambda: received.extend(judges([("9", TOWER, "math_verify"), ("9", "9")])))
     family = {server(judges).pid, child_of(server(judges))}
     thread.start()
     while (found := child_of(server(judges))) in family:
@@ -178,7 +178,7 @@ def test_no_process_outlives_the_trainer_idle_or_hanging(answer):
         judges = JudgePool(sys.argv[1], workers=1, timeout=1000.0, memory=4.0)
         judges([("1", "1")])
         threading.Timer(0.5, print, [judges.pool.workers[0].process.pid], {"flush": True}).start()
-        judges([("9", sys.argv[2])])
+        judges([("9", sys.argv[2], "math_verify")])
         threading.Event().wait()
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

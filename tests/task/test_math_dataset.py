@@ -12,6 +12,7 @@ SETTINGS = {
     "validation": 0,
     "template": "{question}\nBox it.",
     "marker": "Answer:",
+    "strictness": "strict",
     "workers": 1,
     "timeout": 30.0,
     "memory": 4.0,
@@ -61,6 +62,12 @@ def test_columns_are_named_and_several_sets_follow_each_other(file):
     texts = [r"\boxed{27}", "Answer: 25", "Answer: 5, 4", "so 8"]
     verdicts = made.verify(made.problems("test"), texts)
     assert [v.status for v in verdicts] == ["right", "right", "wrong", "unparseable"]
+    texts = [r"\boxed{3^3}", "**Answer:** 025", r"\boxed{5} and \boxed{3}", r"\boxed{8} or \boxed{9}"]
+    verdicts = made.verify(made.problems("test"), texts)
+    assert [v.status for v in verdicts] == ["unsimplified", "right", "right", "wrong"]
+    lax = task(train, test, strictness="math_verify")
+    assert lax.verify(lax.problems("test")[:1], [r"\boxed{3^3}"])[0].correct
+    lax.close()
     made.close()
 
 

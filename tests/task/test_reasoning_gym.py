@@ -24,6 +24,7 @@ SETTINGS = {
     "marker": "Answer:",
     "held_out": 0.1,
     "seed": 0,
+    "partial_credit": False,
     "workers": 1,
     "timeout": 30.0,
     "memory": 4.0,
@@ -50,14 +51,24 @@ def test_answers_are_scored_by_the_task_itself():
     gym.close()
 
 
-def test_a_partial_score_is_a_reward_but_not_right():
-    gym = task("gcd")
+def test_a_number_with_more_beside_it_is_no_number():
+    gym = task("gcd", partial_credit=True)
     problem = gym.problems("train")[0]
     right = problem.reference["answer"]
     (verdict,) = gym.verify([problem], [f"Answer: {right} or so"])
-    assert verdict.reward == pytest.approx(len(right) / (len(right) + 6))
-    assert not verdict.correct
+    assert verdict.reward == 0  # several, or none: the library would pay for the number in it
     gym.close()
+
+
+def test_a_partial_score_is_a_reward_where_that_is_asked_for_but_not_right():
+    for partial_credit in (True, False):
+        gym = task("string_manipulation", partial_credit=partial_credit)
+        problem = gym.problems("train")[0]
+        right = problem.reference["answer"]
+        (verdict,) = gym.verify([problem], [f"Answer: {right} or so"])
+        assert verdict.reward == pytest.approx(len(right) / (len(right) + 6) if partial_credit else 0)
+        assert not verdict.correct
+        gym.close()
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def tally(asked: RolloutBatch) -> dict[str, int]:
 
 def shares(seen: Counter[str], filled: float) -> dict[str, float]:
     """Over all ranks, of all answers before curation; how much of the rollout was kept, and tokens written for it."""
-    names = ("asked_correct", "all_right", "all_wrong", "unparseable", "timeout", "crash", "reflection")
+    names = ("asked_correct", "all_right", "all_wrong", "unparseable", "unsimplified", "timeout", "crash", "reflection")
     counts = [filled, seen["tokens"], seen["asked"], *(seen[n] for n in names)]
     filled, tokens, asked, *rest = average(torch.tensor(counts, dtype=torch.float64)).tolist()
     found = {f"rollout/{n}": mean / asked for n, mean in zip(names, rest, strict=True)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Split = Literal["train", "validation", "test"]  # learn from, choose settings by, report on
-Status = Literal["right", "wrong", "unparseable", "timeout", "crash"]
+Status = Literal["right", "wrong", "unsimplified", "unparseable", "timeout", "crash"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,14 @@ class Task(ABC):
     def notes(self) -> list[str]:
         """What a run should say of how answers are judged, a sentence each."""
         return []
+
+    def written(self, answer: str) -> str:
+        """A text that gives this answer in the way that the task asks for, to try what it pays for."""
+        return answer
+
+    def gold(self, problem: Problem) -> str | None:
+        """The answer that the reference says is right; None where it names none."""
+        return problem.reference if isinstance(problem.reference, str) else None
 
     def close(self) -> None:
         """Ends worker processes, if there are any."""

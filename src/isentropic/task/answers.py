@@ -1,9 +1,88 @@
-"""Find the final answer in a text."""
+r"""Find the final answer in a text: in one pass, whatever a model wrote; only marks are looked for, nothing is parsed.
 
+The last box counts, \boxed{} or \fbox{}, and one that is not closed is no answer. Boxes that follow each other in one
+sentence (`\boxed{3} or \boxed{4}`) are one answer, a list, which only a list can be equal to.
+"""
+
+# ruff: noqa: RUF001  signs of other scripts are what this is about
 import re
+from dataclasses import dataclass
 
-BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-INTEGER = re.compile(r"[\s*$]*([-\u2212+]?\d{1,100})(?![.,]?\d)")
+MARK = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
+BARE = re.compile(r"\s{0,9}(-?\d{1,40}(?:\.\d{1,40})?|[A-HJ-Zb-z](?![A-Za-z]))")  # \boxed 5
+JOINING = r"or|and|alternatively|perhaps|maybe|possibly|either|else|oder|und|ou|et|o|y|или|и"
+JOINED = re.compile(rf"(?:[\s,;&/|、，；$()}}]|或|和|\\text\s?\{{|\b(?:{JOINING})\b)*", re.IGNORECASE)
+HEDGED = re.compile(
+    r"[^.!?\n。]*(?<![A-Za-z])(?:or|alternatively|perhaps|maybe|possibly)(?![A-Za-z])[^.!?\n。]*", re.IGNORECASE
+)
+MOST = 100  # boxes of one answer
+GAP = 60  # characters between boxes of one answer
+INTEGER = re.compile(r"([-\u2212+]?\d{1,3}(?:,\d{3}){1,30}|[-\u2212+]?\d{1,100})(?:\.0{0,9})?")
+WRAPPING = "*_`$\\()[]{}= \t"  # what may stand around an integer and says nothing about it
+DANGLING = ".\u3002+-"  # after it: a full stop, or signs with nothing behind them
+
+
+@dataclass(frozen=True)
+class Box:
+    start: int  # of the command
+    inside: tuple[
+        int, int
+    ]  # the content, which is cut out only where it is the answer: nested ones would be copied often
+    end: int  # after the closing brace
+
+
+def last_box(text: str) -> str | None:
+    r"""The content of the last box, braces nested and \{ escaped; None without any, or if the last is not closed."""
+    boxes, is_open = closed_boxes(text)
+    return None if is_open or not boxes else joined(text, boxes)
+
+
+def joined(text: str, boxes: list[Box]) -> str:
+    """The last box, with those before it that the same sentence names."""
+    answer = [boxes[-1]]
+    for box in reversed(boxes[:-1]):
+        gap = text[box.end : answer[0].start] if answer[0].start - box.end <= GAP else "."
+        if not (JOINED.fullmatch(gap) or HEDGED.fullmatch(gap)) or len(answer) == MOST:
+            break
+        answer.insert(0, box)
+    return ", ".join(dict.fromkeys(text[slice(*box.inside)].strip() for box in answer))
+
+
+def closed_boxes(text: str) -> tuple[list[Box], bool]:
+    """Outermost closed boxes in order, and whether the last box of all was left open."""
+    boxes, is_open = list[Box](), False
+    opened = list[tuple[int, int] | None]()  # where a box and its content start; None for other braces
+    expected = -1  # where the brace of the latest box must stand
+    command = 0
+    for mark in MARK.finditer(text):
+        sign = mark[0]
+        if sign == "{":
+            opened.append((command, mark.end()) if mark.start() == expected else None)
+            is_open = is_open or mark.start() == expected
+        elif sign == "}" and opened:
+            place = opened.pop()
+            if place is not None:
+                while boxes and boxes[-1].start > place[0]:
+                    boxes.pop()  # lies in this one
+                boxes.append(Box(place[0], (place[1], mark.start()), mark.end()))
+                is_open = False
+        elif sign[1:] in ("boxed", "fbox"):
+            command, expected = mark.start(), brace_after(text, mark.end())
+            bare = BARE.match(text, mark.end()) if expected < 0 else None
+            if bare:
+                boxes.append(Box(command, bare.span(1), bare.end()))
+                is_open = False
+    return boxes, is_open
+
+
+def brace_after(text: str, place: int) -> int:
+    """Where { stands after a few spaces; -1 if something else does."""
+    for end in range(place, min(place + 9, len(text))):
+        if text[end] == "{":
+            return end
+        if not text[end].isspace():
+            break
+    return -1
 
 
 def after_marker(text: str, marker: str) -> str | None:
@@ -16,26 +95,35 @@ def after_marker(text: str, marker: str) -> str | None:
     return after.strip()
 
 
-def boxed(text: str) -> str | None:
-    r"""The content of the last \boxed{} or \fbox{} that is closed, braces nested; None without any."""
-    for box in reversed(list(BOX.finditer(text))):
-        depth = 1
-        for end in range(box.end(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[end], 0)
-            if depth == 0:
-                return text[box.end() : end].strip()
-    return None
-
-
 def final_answer(text: str, marker: str) -> str | None:
-    """A boxed answer, or else the rest of the line after the last marker; None if there is neither."""
-    answer = boxed(text)
-    if answer is None:
-        answer = (after_marker(text, marker) or "").partition("\n")[0].strip()
-    return answer or None
+    """A boxed answer, or else the first line with anything in it after the last marker; None if there is neither.
+
+    Bold type may stand in or around a marker. None also where the last box was not closed: it was cut off.
+    """
+    boxes, is_open = closed_boxes(text)
+    if boxes or is_open:
+        return None if is_open else joined(text, boxes) or None
+    after = after_marker(text, marker)
+    if after is None:
+        after = after_marker(text.replace("**", ""), marker)
+    return first_line(after or "") or None
 
 
-def leading_integer(text: str) -> int | None:
-    """The integer a text starts with; None if it starts with something else, a decimal fraction included."""
-    match = INTEGER.match(text)
-    return int(match[1].replace("\u2212", "-")) if match else None
+def first_line(text: str) -> str:
+    r"""The first line that says something; all of $$ or \[ where one opens it."""
+    for left, right in (("$$", "$$"), ("\\[", "\\]")):
+        if text.startswith(left):
+            return text[2:].partition(right)[0].strip()
+    for _ in range(3):
+        line, _, text = text.partition("\n")
+        if line.strip(" \t*_:"):
+            return line.strip()
+        text = text.lstrip()
+    return ""
+
+
+def whole_integer(text: str) -> int | None:
+    """The integer that a line is, whatever bold, dollar signs, full stop or dangling signs surround it; else None."""
+    line = text.partition("\n")[0][:200].strip(WRAPPING).rstrip(WRAPPING + DANGLING).removeprefix("boxed{")
+    match = INTEGER.fullmatch(line)
+    return int(match[1].replace("\u2212", "-").replace(",", "")) if match else None

@@ -8,7 +8,7 @@ from random import Random
 from typing import get_args
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
-from isentropic.task.answers import after_marker, leading_integer
+from isentropic.task.answers import after_marker, whole_integer
 from isentropic.task.endless import Endless, check_held_out, split_of
 from isentropic.task.prompts import check_template, fill
 
@@ -23,7 +23,7 @@ class Arithmetic(Task):
 
     pattern: str  # ranges with the operators between them: 2..9*2..9+-1..20 makes 3*7+15 and 8*2-1
     template: str  # the prompt, with {question} for the sum
-    marker: str  # the integer after the last of these is the answer; if empty, the one the text starts with
+    marker: str  # the rest of the line after the last of these must be an integer; if empty, the text's first line
     held_out: float  # share of the sums that training never sees, whatever the seed: half validation, half test
     seed: int
 
@@ -60,9 +60,15 @@ class Arithmetic(Task):
         )
 
     def judge(self, reference: int, text: str) -> Verdict:
-        answer = leading_integer(after_marker(text, self.marker) or "")
+        answer = whole_integer(after_marker(text, self.marker) or "")
         status: Status = "unparseable" if answer is None else "right" if answer == reference else "wrong"
         return Verdict(float(status == "right"), status == "right", status)
+
+    def written(self, answer: str) -> str:
+        return f"{self.marker} {answer}"
+
+    def gold(self, problem: Problem) -> str | None:
+        return str(problem.reference)
 
     @cached_property
     def parts(self) -> list[tuple[str, int, int]]:

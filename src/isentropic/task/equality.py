@@ -1,58 +1,85 @@
-"""Are two mathematical answers equal? Called in a caged process only: it may hang, and takes seconds to import."""
+"""Are two mathematical answers equal? Called in a judge's process only: it reads what a model wrote.
 
-# pyright: reportMissingTypeStubs=false
-import logging
+`grade` finds the answer in a text, `judge` compares one with the gold. docs/equality.md says what is equal, and why.
+"""
+
 import re
-from fractions import Fraction
-
-from math_verify import parse, verify  # pyright: ignore[reportUnknownVariableType]
-from sympy import Basic, MatrixBase
+from itertools import accumulate
 
 from isentropic.task import Status
+from isentropic.task.answers import after_marker, final_answer, first_line, last_box
+from isentropic.task.kinds import literature
+from isentropic.task.kinds.comparison import Outcome, choices, compare, is_choice
+from isentropic.task.kinds.fallback import asked
+from isentropic.task.kinds.normal import normal
+from isentropic.task.kinds.prose import spoken
+from isentropic.task.kinds.structure import Formula, read
 
-logging.getLogger("math_verify").setLevel(logging.CRITICAL)
-
-NUMBER = re.compile(r"[-+]?(\d{1,200}\.?\d{0,200}|\.\d{1,200})")
-TOLERANCE = Fraction(1, 10**6)  # relative, between plain numbers; math-verify's own is six decimals
-EXPONENT = re.compile(r"(?<![A-Za-z\d.])(\d+\.?\d*|\.\d+)[eE]([-+]?\d+)(?![A-Za-z\d])")
-MONEY = re.compile(r"\\?\$\s*(?=[-+]?[\d.])")
-THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,|\{,\}|,?\\[!,])\s*\d{3})+(?:\.\d*)?")
-DELIMITERS = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"))
+LONGEST = 3_000  # characters of an answer, or twice its gold
+WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{3,}")
+MOST_WORDS = 12  # of a gold
+DEEPEST = 40  # brackets within each other
+Scored = tuple[float, bool, Status]
 
 
-def judge(gold: str, answer: str) -> tuple[float, bool, Status]:
-    status = compare(clean(gold), clean(answer))
-    return float(status == "right"), status == "right", status
+def grade(gold: str, text: str, marker: str, strictness: str) -> Scored:
+    """The verdict on a whole text of a model."""
+    answer = final_answer(text, marker)
+    return scored("unparseable") if answer is None else judge(gold, answer, strictness)
 
 
-def compare(gold: str, answer: str) -> Status:
-    """Plain numbers by arithmetic, everything else by math-verify."""
-    if gold == answer:
+def judge(gold: str, answer: str, strictness: str = "strict") -> Scored:
+    """The verdict on an answer; what is still in a box is taken out of it."""
+    gold, answer = unboxed(gold), unboxed(answer)
+    if not answer or len(answer) > max(LONGEST, 2 * len(gold)) or depth(answer) > max(DEEPEST, depth(gold)):
+        return scored("unparseable")
+    if strictness == "strict":
+        return scored(status(gold, answer))
+    return scored("right" if literature.CHECKS[strictness](gold, answer) else "wrong")
+
+
+def depth(text: str) -> int:
+    """The most brackets open at once."""
+    return max(accumulate((sign in "([{") - (sign in ")]}") for sign in text), default=0)
+
+
+def scored(verdict: Status) -> Scored:
+    return float(verdict == "right"), verdict == "right", verdict
+
+
+def unboxed(text: str) -> str:
+    return (last_box(text) or "") if "\\boxed" in text or "\\fbox" in text else text.strip()
+
+
+def final_line(answer: str) -> str:
+    """What follows #### within a box, as far as its line goes."""
+    after = after_marker(answer, "####") if "####" in answer else None
+    return first_line(after) or answer if after else answer
+
+
+def readable(text: str) -> bool:
+    """Not what nobody would write a second time: signs alone, an open bracket, a paragraph."""
+    balanced = all(sum(map(text.count, left)) == sum(map(text.count, right)) for left, right in (("([", ")]"), "{}"))
+    return balanced and any(map(str.isalnum, text)) and len(WORD.findall(text)) <= MOST_WORDS
+
+
+def status(gold: str, answer: str) -> Status:
+    """As it stands; then as a sentence; then, where formulas are not read, as math-verify says."""
+    wanted, found = normal(gold), normal(final_line(answer))
+    if not wanted or not found:
+        return "unparseable"
+    if wanted == found:
+        return "right" if readable(wanted) else "unparseable"
+    if is_choice(wanted, found) or (choices(wanted) and choices(wanted) == choices(found)):
         return "right"
-    if NUMBER.fullmatch(gold) and NUMBER.fullmatch(answer):
-        wanted, found = Fraction(gold), Fraction(answer)
-        return "right" if abs(found - wanted) <= TOLERANCE * abs(wanted) else "wrong"
-    target, parsed = read(gold), read(answer)
-    if verify(target, parsed, timeout_seconds=0):
+    target, whole = read(wanted), read(found)
+    verdict = compare(target, whole)
+    if verdict == "right" or (isinstance(whole, Formula) and whole.number):
+        return verdict
+    said: list[Outcome] = [compare(target, read(one)) for one in spoken(found)]
+    if "right" in said:
         return "right"
-    return "unparseable" if all(isinstance(part, str) for part in parsed) else "wrong"
+    return asked(target, wanted, found) or (said[0] if said and verdict == "unparseable" else verdict)
 
 
-def read(side: str) -> list[Basic | MatrixBase | str]:
-    """Both sides in the same delimiters: bare LaTeX is read differently, or not at all. 0: no time limit by signal."""
-    return parse(rf"\boxed{{{side}}}", parsing_timeout=0)  # pyright: ignore[reportUnknownVariableType]
-
-
-def clean(answer: str) -> str:
-    """Takes off what says nothing about the value: delimiters, a full stop, a dollar sign, separators of thousands."""
-    answer = answer.replace("\u2212", "-").strip().rstrip(".").strip()
-    for left, right in DELIMITERS:
-        if answer.startswith(left) and answer.endswith(right) and len(answer) >= len(left) + len(right):
-            answer = answer[len(left) : -len(right)].strip()
-    answer = MONEY.sub("", answer, count=1) if MONEY.match(answer) else answer
-    if THOUSANDS.fullmatch(answer):
-        return re.sub(r"[^-+\d.]", "", answer)
-    return EXPONENT.sub(r"\1 \\times 10^{\2}", answer)
-
-
-compare("0.5", r"\frac{1}{2}x")  # loads grammar and solvers while the process starts, not in the first answer's time
+status(r"\int_0^1 x", r"\int_0^2 x")  # loads grammar and solvers while the process starts, not in an answer's time

@@ -11,6 +11,7 @@ from isentropic.task import Problem, Split, Task, Verdict
 from isentropic.task.dataset_files import from_file, from_hub
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
+from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
 
 HUB = "openai/gsm8k"
@@ -27,6 +28,7 @@ class Gsm8k(Task):
     validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
+    strictness: str  # what counts as equal: docs/equality.md
     workers: int  # processes that judge answers
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
@@ -34,6 +36,7 @@ class Gsm8k(Task):
 
     def __post_init__(self) -> None:
         check_template(self.template)
+        check_strictness(self.strictness)
         train, test = ({problem.prompt for problem in self.splits[split]} for split in ("train", "test"))
         shared = train & test
         if shared:
@@ -49,11 +52,15 @@ class Gsm8k(Task):
         return self.splits[split]
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        """Texts go to the judges as they are: nothing of them is read in this process."""
         pairs = zip(problems, texts, strict=True)
-        return self.judges([(problem.reference, text, self.marker) for problem, text in pairs])
+        return self.judges([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
 
     def notes(self) -> list[str]:
         return self.judges.notes
+
+    def written(self, answer: str) -> str:
+        return rf"\boxed{{{answer}}}"
 
     def close(self) -> None:
         self.judges.close()

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.answers import after_marker, boxed
+from isentropic.task.answers import after_marker, last_box
 from isentropic.task.dataset_files import KINDS, from_file, from_hub
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
+from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
 
 SIGNS = re.compile(r"[\W_]+")
@@ -48,7 +49,7 @@ class ProblemSet:
         return plain(question), gold
 
     def gold(self, text: str) -> str | None:
-        return boxed(text) or after_marker(text, self.marker)
+        return last_box(text) or after_marker(text, self.marker)
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Math(Task):
     validation: int  # the last so many problems of train, which training then never sees
     template: str  # the prompt, with {question} for the question
     marker: str  # the rest of the line after the last of these is the answer, unless one is boxed
+    strictness: str  # what counts as equal: docs/equality.md
     workers: int  # processes that judge answers
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
@@ -71,6 +73,7 @@ class Math(Task):
 
     def __post_init__(self) -> None:
         check_template(self.template)
+        check_strictness(self.strictness)
         assert self.splits and self.judges
 
     def problems(self, split: Split) -> Sequence[Problem]:
@@ -80,11 +83,15 @@ class Math(Task):
         return self.splits[split]
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        """Texts go to the judges as they are: nothing of them is read in this process."""
         pairs = zip(problems, texts, strict=True)
-        return self.judges([(problem.reference, text, self.marker) for problem, text in pairs])
+        return self.judges([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
 
     def notes(self) -> list[str]:
         return self.judges.notes
+
+    def written(self, answer: str) -> str:
+        return rf"\boxed{{{answer}}}"
 
     def close(self) -> None:
         self.judges.close()

@@ -1,10 +1,10 @@
-"""Finds the final answer in a text and compares it with the known one. Called in a caged process only."""
+"""Grades a text by the known answer, behind the guard. Called in a caged process only."""
 
 from contextlib import suppress
 from itertools import product
 
 from isentropic.task import Status
-from isentropic.task.answers import final_answer
+from isentropic.task.equality import grade
 from isentropic.task.equality import judge as compare
 from isentropic.tools.guard import guard
 
@@ -14,7 +14,6 @@ for gold, answer in product(FORMS, FORMS):
         compare(gold, answer)  # what is loaded and remembered here, every answer finds
 
 
-def judge(gold: str, text: str, marker: str) -> tuple[float, bool, Status]:
+def judge(gold: str, text: str, marker: str, strictness: str) -> tuple[float, bool, Status]:
     guard()
-    answer = final_answer(text, marker)
-    return compare(gold, answer) if answer else (0.0, False, "unparseable")
+    return grade(gold, text, marker, strictness)

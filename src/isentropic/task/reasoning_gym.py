@@ -18,12 +18,14 @@ from isentropic.task.answers import after_marker
 from isentropic.task.endless import Endless, check_held_out, split_of
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
+from isentropic.task.repairs import repaired
 from isentropic.tools.cage import STRICT, Cage
 from isentropic.tools.guard import guard
 
 SIZE = 2_000  # questions of one dataset: some tasks take long to set one up, one of them by making all questions
 BLOCK = 100  # problems of each split made from one dataset, which leaves 20 questions to choose each from
 DRAWS = 1_000  # more than enough to meet the rarest split; only tasks of very few questions use them up
+LONGEST = 20_000  # characters of an answer
 RESERVED = {"seed", "size"}
 
 Options = tuple[tuple[str, Any], ...]
@@ -39,6 +41,7 @@ class ReasoningGym(Task):
     marker: str  # what follows the last of these is the answer; <answer> ends at </answer>
     held_out: float  # share of the questions that training never sees, whatever the seed: half validation, half test
     seed: int
+    partial_credit: bool  # whether what is partly right earns what the library gives for it, or nothing
     workers: int  # processes that score answers: some scorers evaluate what the model wrote
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
@@ -57,16 +60,22 @@ class ReasoningGym(Task):
         return Endless(partial(self.problem, split))
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """The reward is the task's own score, often partial; an answer is right at the full score of 1.
+        """The reward is the task's own score, repaired; an answer is right at the full score of 1.
 
         Where the known answer is one line, so is the model's: what follows is not part of it.
         """
         pairs = zip(problems, texts, strict=True)
-        known = (self.name, self.plain_options, self.marker)
+        known = self.name, self.plain_options, self.marker, self.partial_credit
         return self.judges([(*known, problem.reference, text) for problem, text in pairs])
 
     def notes(self) -> list[str]:
         return self.judges.notes
+
+    def written(self, answer: str) -> str:
+        return f"{self.marker} {answer}"
+
+    def gold(self, problem: Problem) -> str | None:
+        return problem.reference["answer"] if isinstance(problem.reference["answer"], str) else None
 
     def close(self) -> None:
         self.judges.close()
@@ -102,14 +111,22 @@ def dataset(name: str, options: Options, seed: int) -> ProceduralDataset:
     return create_dataset(name, **dict(options), seed=seed, size=SIZE)
 
 
-def judge(name: str, options: Options, marker: str, entry: dict[str, Any], text: str) -> tuple[float, bool, Status]:
+def judge(
+    name: str, options: Options, marker: str, partial_credit: bool, entry: dict[str, Any], text: str
+) -> tuple[float, bool, Status]:
     """Called in a caged process only."""
     dataset(name, options, 0)
     guard()
+    return grade(name, options, marker, partial_credit, entry, text)
+
+
+def grade(
+    name: str, options: Options, marker: str, partial_credit: bool, entry: dict[str, Any], text: str
+) -> tuple[float, bool, Status]:
     answer = answer_in(text, marker, entry)
-    if not answer:
+    if not answer or len(answer) > LONGEST:
         return 0.0, False, "unparseable"
-    reward = score(name, options, entry, answer)
+    reward = repaired(name, entry["answer"], answer, score(name, options, entry, answer), partial_credit)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
 
 

@@ -116,7 +116,7 @@ def test_a_prompt_that_goes_through_once_changes_no_number(tiny_model, tokens, c
     right, all_of_it = learnt(tiny_model, False, None, None)
     found, passed = learnt(tiny_model, True, tokens, count, (checkpointing, False))
     for ours, theirs in zip(found, right, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+        assert (ours - theirs).norm() <= 1e-5 * theirs.norm()  # as a whole: a small element is a sum of large ones
     assert passed < all_of_it or tokens == 1
     if (tokens, count) == (None, None):
         assert passed == all_of_it - 3 * 3 - 1, "three answers fewer read the long prompt, and one the short"

@@ -1,0 +1,94 @@
+"""What does a task pay for that no one worked out, and which golds can nobody earn?
+
+A policy is an attacker with millions of tries: an answer that is right for many problems whatever they ask is what it
+ends up with.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isentropic.task import Problem, Task
+
+CONSTANTS = (
+    *(
+        "",
+        "nan",
+        "inf",
+        "-inf",
+        "nan+nanj",
+        "1e999",
+        "0",
+        "1",
+        "-1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "10",
+        "16",
+        "0.0",
+        "0.5",
+        "1.0",
+    ),
+    *("True", "False", "yes", "no", "None", "null", "[]", "{}", "()", "[0]", "[[]]", "0 0", "A", "B", "x", "i", "1+1j"),
+    *("00:00", "12:00", "1 day", "?", " ", "impossible", "No solution"),
+)
+PROBLEMS = 60
+GOLDS = 20  # of how many problems the gold is tried on all of them
+NOTABLE = 0.1  # mean reward of a constant from which on it is worth a warning
+
+
+@dataclass(frozen=True)
+class Earning:
+    """What one answer, given to every problem, would earn."""
+
+    answer: str
+    reward: float  # mean
+    correct: float  # share that it is right for
+
+
+@dataclass(frozen=True)
+class Audit:
+    problems: int
+    earnings: list[Earning]  # the best first
+    unearnable: list[Problem]  # whose own gold is not right
+    unknown: int  # problems without a gold to try
+
+    @property
+    def best(self) -> Earning:
+        return self.earnings[0]
+
+
+def audit(task: Task, problems: Sequence[Problem]) -> Audit:
+    """Every constant, the prompt itself and the first golds on every problem, and every gold on its own."""
+    golds = [task.gold(problem) for problem in problems]
+    tried = list(dict.fromkeys([*CONSTANTS, *(gold for gold in golds[:GOLDS] if gold is not None)]))
+    earnings = [earning(task, problems, answer, [answer] * len(problems)) for answer in tried]
+    earnings.append(earning(task, problems, "the prompt", [problem.prompt for problem in problems]))
+    earnings.sort(key=lambda one: (one.reward, one.correct), reverse=True)
+    return Audit(len(problems), earnings, unearnable(task, problems), golds.count(None))
+
+
+def earning(task: Task, problems: Sequence[Problem], name: str, answers: Sequence[str]) -> Earning:
+    verdicts = task.verify(problems, [task.written(answer) for answer in answers])
+    count = max(1, len(verdicts))
+    rewards = sum(verdict.reward for verdict in verdicts)
+    return Earning(name, rewards / count, sum(verdict.correct for verdict in verdicts) / count)
+
+
+def unearnable(task: Task, problems: Sequence[Problem]) -> list[Problem]:
+    """Problems whose own gold, written as the task wants it, is not right; those without a known one are not tried."""
+    known = [(problem, gold) for problem in problems if (gold := task.gold(problem)) is not None]
+    verdicts = task.verify([problem for problem, _ in known], [task.written(gold) for _, gold in known])
+    return [problem for (problem, _), verdict in zip(known, verdicts, strict=True) if not verdict.correct]
+
+
+def warning(found: Audit) -> str | None:
+    """One sentence where a constant earns more than it should; None where none does."""
+    best = found.best
+    if best.reward < NOTABLE:
+        return None
+    return (
+        f"the answer {best.answer!r:.60} to every problem earns {best.reward:.3f} on average, and is right for "
+        f"{best.correct:.0%} of {found.problems}; a policy will find it, so compare rewards with it"
+    )

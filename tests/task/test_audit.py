@@ -1,0 +1,76 @@
+from dataclasses import dataclass
+
+from isentropic.task import Problem, Task, Verdict
+from isentropic.task.arithmetic import Arithmetic
+from isentropic.task.audit import GOLDS, audit, unearnable, warning
+from isentropic.task.math_dataset import Math, ProblemSet
+from isentropic.task.reasoning_gym import ReasoningGym
+
+SETTINGS = {"marker": "Answer:", "held_out": 0.1, "seed": 0}
+JUDGED = {"workers": 1, "timeout": 30.0, "memory": 4.0}
+
+
+@dataclass(frozen=True)
+class Longer(Task):
+    """Pays for length: one letter of eleven."""
+
+    def problems(self, split):
+        return [Problem(f"{index}?", str(index)) for index in range(30)]
+
+    def verify(self, problems, texts):
+        return [Verdict(min(1.0, len(text) / 11), len(text) >= 11, "right") for text in texts]
+
+
+def test_the_best_constant_is_found_and_named():
+    found = audit(Longer(), Longer().problems("train"))
+    assert found.best.answer == "No solution" and found.best.reward == 1 and found.best.correct == 1
+    assert found.earnings == sorted(found.earnings, key=lambda one: -one.reward)
+    assert "'No solution' to every problem earns 1.000" in warning(found)
+    assert any(one.answer == "the prompt" for one in found.earnings)
+
+
+def test_sums_pay_for_no_constant_and_each_gold_earns():
+    task = Arithmetic(pattern="1..999+-1..999", template="Q: {question}", **SETTINGS)
+    found = audit(task, task.problems("train")[:40])
+    assert found.best.reward <= 2 / 40 and warning(found) is None
+    assert found.unearnable == [] and found.unknown == 0
+    golds = {task.gold(problem) for problem in task.problems("train")[:GOLDS]}
+    assert golds <= {one.answer for one in found.earnings}
+
+
+def test_a_task_of_reasoning_gym_is_tried_in_its_own_processes():
+    task = ReasoningGym(
+        name="complex_arithmetic", options={}, template="{question}", partial_credit=True, **SETTINGS, **JUDGED
+    )
+    found = audit(task, task.problems("train")[:20])
+    task.close()
+    assert found.best.correct <= 3 / 20 and found.unearnable == []
+
+
+def test_golds_that_nobody_can_earn_are_listed(tmp_path):
+    golds = ["5", r"\frac{1}{2}", r"\frac{1}{", "???", r"\left(1, 2", "...", "west", "x = 5", "1, 2", "$", "}{"]
+    rows = tmp_path / "golds.csv"
+    rows.write_text("\n".join(['"problem","answer"', *(f'"{place}?","{gold}"' for place, gold in enumerate(golds))]))
+    test = tmp_path / "test.csv"
+    test.write_text('"problem","answer"\n"other?","1"')
+    sets = [ProblemSet(str(path), None, "test", "problem", "answer", "") for path in (rows, test)]
+    task = Math(
+        train={"one": sets[0]},
+        test={"two": sets[1]},
+        longest=None,
+        validation=0,
+        template="{question}",
+        marker="Answer:",
+        strictness="strict",
+        **JUDGED,
+    )
+    problems = task.problems("train")
+    assert [problem.reference for problem in unearnable(task, problems)] == [
+        r"\frac{1}{",
+        "???",
+        r"\left(1, 2",
+        "...",
+        "$",
+        "}{",
+    ]
+    task.close()

@@ -1,0 +1,93 @@
+import pytest
+from reasoning_gym.factory import create_dataset
+
+from isentropic.task.reasoning_gym import grade
+from isentropic.task.repairs import repaired
+
+PROBLEMS = 40
+
+
+def earned(name, answer, partial_credit=False):
+    """What an answer to every problem earns, and how many problems it is right for."""
+    made = create_dataset(name, seed=3, size=PROBLEMS)
+    verdicts = [grade(name, (), "", partial_credit, made[i], answer) for i in range(PROBLEMS)]
+    golds = sum(made[i]["answer"] == answer for i in range(PROBLEMS))
+    return sum(verdict[0] for verdict in verdicts), sum(verdict[1] for verdict in verdicts), golds
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("complex_arithmetic", "nan"),
+        ("complex_arithmetic", "nan+nanj"),
+        ("complex_arithmetic", "1e999"),
+        ("game_of_life_halting", "nan"),
+        ("game_of_life_halting", "1"),
+        ("game_of_life_halting", "not at all"),
+        ("coin_flip", "0"),
+        ("time_intervals", "1"),
+        ("puzzle24", "7*3 + 2 + 1"),
+        ("puzzle24", "24.9 + 0*1*1"),
+        ("power_function", "inf"),
+        ("gcd", "nan"),
+    ],
+)
+@pytest.mark.parametrize("partial_credit", [False, True])
+def test_what_is_no_answer_earns_nothing(name, answer, partial_credit):
+    reward, correct, golds = earned(name, answer, partial_credit)
+    assert correct <= golds
+    assert reward <= golds + (0.2 * PROBLEMS if partial_credit else 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["complex_arithmetic", "game_of_life_halting", "coin_flip", "time_intervals", "puzzle24"]
+)
+@pytest.mark.parametrize("partial_credit", [False, True])
+def test_known_answers_are_right(name, partial_credit):
+    made = create_dataset(name, seed=3, size=PROBLEMS)
+    for index in range(PROBLEMS):
+        assert grade(name, (), "", partial_credit, made[index], made[index]["answer"])[1]
+
+
+def test_what_is_partly_right_earns_only_where_that_is_asked_for():
+    assert earned("time_intervals", "03:31:59")[0] == 0
+    assert earned("time_intervals", "03:31:59", partial_credit=True)[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "answer", "reward", "repaired_reward"),
+    [
+        ("any", "5", "5", 1.0, 1.0),
+        ("any", "5", "5.0", 1.0, 1.0),
+        ("any", "5", "6", 1.0, 0.0),
+        ("any", "5", "five", 1.0, 0.0),
+        ("any", "0.125", "0.1251", 1.0, 1.0),
+        ("any", "0.125", "0", 1.0, 0.0),
+        ("any", "0.125", "1/8", 1.0, 1.0),
+        ("any", "False", "false", 1.0, 1.0),
+        ("any", "False", "", 1.0, 0.0),
+        ("any", "False", "0", 1.0, 0.0),
+        ("any", "nan", "nan", 1.0, 1.0),
+        ("any", "1.0 + 2.0i", "NaN", 1.0, 0.0),
+        ("any", "infeasible", "infeasible", 1.0, 1.0),
+        ("any", "banana", "banana", 1.0, 1.0),
+        ("any", "infant nanny", "infant nanny", 1.0, 1.0),
+        ("any", None, "[1, 2]", 1.0, 1.0),
+        ("any", None, "x", float("nan"), 0.0),
+        ("any", None, "x", float("inf"), 0.0),
+        ("any", None, "x", 7.0, 1.0),
+        ("any", "[1, 2]", "[1, 2]", 1.0, 1.0),
+        ("puzzle24", "6 + 4 + 7 + 7", "7 + 7 + (4 + 6)", 1.0, 1.0),
+        ("puzzle24", "6 + 4 + 7 + 7", "6*4 + 7 - 7", 1.0, 1.0),
+        ("puzzle24", "6 + 4 + 7 + 7", "6 + 6 + 6 + 6", 1.0, 0.0),
+        ("puzzle24", "5 + 5 + 5 + 9", "5*5 - 5/9", 1.0, 0.0),
+    ],
+)
+def test_a_repair_takes_away_what_has_not_the_shape_of_the_known_answer(name, known, answer, reward, repaired_reward):
+    assert repaired(name, known, answer, reward, partial_credit=False) == repaired_reward
+
+
+def test_a_repair_gives_nothing():
+    assert repaired("any", "5", "5", 0.4, partial_credit=True) == 0.4
+    assert repaired("any", "5", "5", 0.4, partial_credit=False) == 0
+    assert repaired("any", "5", "5", -1.0, partial_credit=True) == 0
