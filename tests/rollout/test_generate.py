@@ -20,7 +20,8 @@ def generator_of(parts):
 
 def generated(generator, parts, groups, count=4, draw="train"):
     problems = [generator.task.problems("train")[i] for i in groups]
-    return problems, *generator.generate(problems, groups, count, parts.decoding(), draw)[:2]
+    batch, answers = generator.generate(problems, groups, count, parts.decoding(), draw)
+    return problems, batch, [answer.verdict.status for answer in answers]
 
 
 def test_each_answer_is_judged_by_its_own_problem(generator_of, parts):

@@ -8,6 +8,8 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
+from isentropic.reward.correct import Correct
+from isentropic.reward.total import Rewards
 from isentropic.rollout.curation.informative import Informative
 from isentropic.rollout.curation.overlong import Overlong
 from isentropic.rollout.generate import RolloutGenerator
@@ -21,12 +23,13 @@ def engine(model):
     return sampler
 
 
-def stream_of(parts, sampler, problems=None, curate=None, task=None, **settings):
+def stream_of(parts, sampler, problems=None, curate=None, task=None, rewards=None, **settings):
     task = task or parts.sums()
     generator = RolloutGenerator(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
     sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0, "ahead": False}
     problems = problems or task.problems("train")
-    return RolloutStream(generator, problems, curate or {}, parts.decoding(), **(sizes | settings))
+    rewards = rewards or Rewards({"correct": Correct(weight=1.0)})
+    return RolloutStream(generator, problems, rewards, curate or {}, parts.decoding(), **(sizes | settings))
 
 
 def same(a, b):

@@ -1,7 +1,7 @@
 """RolloutDataModule: a stream to learn from, problems to be judged on."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sys import maxsize
 
@@ -9,6 +9,9 @@ from lightning import LightningDataModule
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from isentropic.distributed import world_size
+from isentropic.reward.correct import Correct
+from isentropic.reward.length import Length
+from isentropic.reward.total import Rewards
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
@@ -47,6 +50,7 @@ class RolloutDataModule(LightningDataModule):
         self,
         task: Task,
         sampler: Sampler,
+        reward: Rewards,
         curation: dict[str, Curator],
         decoding: Decoding,
         evaluation: EvaluationSettings,
@@ -63,6 +67,7 @@ class RolloutDataModule(LightningDataModule):
         super().__init__()
         check_group(batch_size, group_size)
         check_decoding(decoding)
+        check_rewards(reward, curation)
         for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
             if value is not None and value < 1:
                 raise ValueError(f"rollout.{name}={value} must be at least 1")
@@ -71,7 +76,8 @@ class RolloutDataModule(LightningDataModule):
                 f"rollout.problems={problems} is more than the {len(task.problems('train'))} problems of the train "
                 "split; null takes all"
             )
-        self.task, self.sampler, self.curation, self.decoding = task, sampler, curation, decoding
+        self.task, self.sampler, self.decoding = task, sampler, decoding
+        self.reward, self.curation = reward, curation
         self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
@@ -98,7 +104,7 @@ class RolloutDataModule(LightningDataModule):
         """The same stream however often Lightning asks for it, as it does when it resumes."""
         if self.stream is None:
             self.stream = RolloutStream(
-                self.generator, self.problems_of("train"), self.curation, self.decoding,
+                self.generator, self.problems_of("train"), self.reward, self.curation, self.decoding,
                 self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
                 self.one_step_off_policy,
             )  # fmt: skip
@@ -107,6 +113,9 @@ class RolloutDataModule(LightningDataModule):
     def val_dataloader(self) -> EvaluationStream:
         j = self.evaluation
         return EvaluationStream(self.generator, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
+
+    def teardown(self, stage: str) -> None:
+        self.reward.close()
 
     def wait_for_pending(self) -> None:
         """To be called before the sampler takes other weights."""
@@ -121,6 +130,10 @@ class RolloutDataModule(LightningDataModule):
     def report(self) -> dict[str, float]:
         """What the stream saw while it made the last rollout."""
         return self.stream.report if self.stream else {}
+
+    def check_problems(self) -> None:
+        """Raises ValueError for a problem that cannot be asked or judged."""
+        self.reward.check(self.problems_of("train")[0])
 
     def check_context(self, context: int) -> None:
         """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
@@ -145,6 +158,21 @@ def check_group(size: int, group: int) -> None:
         lower = size // group * group
         fit = f"the nearest that fit are {lower} and {lower + group}" if lower else f"the smallest that fits is {group}"
         raise ValueError(f"rollout.batch_size={size} is not a multiple of rollout.group_size={group}; {fit}")
+
+
+def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:
+    """Raises ValueError where a curator forgets rewards, or length is charged twice."""
+    others = [name for name, one in reward.parts.items() if not isinstance(one, Correct)]
+    for key, curator in curation.items():
+        if curator.replaces_reward and others:
+            raise ValueError(
+                f"rollout.curation.{key} replaces every reward by the verdict, and {others[0]} would be lost; leave it "
+                "out: reward.correct.weight=2 sets right and wrong as far apart as 1 and -1 are"
+            )
+        if curator.charges_length and any(isinstance(one, Length) for one in reward.parts.values()):
+            raise ValueError(
+                f"rollout.curation.{key} and the reward length both charge for length; leave one of them out"
+            )
 
 
 def check_decoding(decoding: Decoding) -> None:

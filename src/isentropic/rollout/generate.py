@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from transformers import PreTrainedTokenizerBase
 
 from isentropic.batch import RolloutBatch
+from isentropic.reward import Answer
 from isentropic.rollout.collate import collate
 from isentropic.sampler import Decoding, Sampler
-from isentropic.task import Problem, Status, Task
+from isentropic.task import Problem, Task
 
 T = TypeVar("T")
+
+
+class Generated(NamedTuple):
+    """Rows and what stands in each. The reward is the task's own."""
+
+    batch: RolloutBatch
+    answers: list[Answer]
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,8 @@ class RolloutGenerator:
 
     def generate(
         self, problems: Sequence[Problem], groups: Sequence[int], count: int, decoding: Decoding, draw: str
-    ) -> tuple[RolloutBatch, list[Status], list[str]]:
-        """`count` completions of each problem, how each was judged, and its text.
+    ) -> Generated:
+        """`count` completions of each problem, judged.
 
         Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds.
         """
@@ -57,9 +65,19 @@ class RolloutGenerator:
             skip_special_tokens=True,
             clean_up_tokenization_spaces=False,
         )
-        verdicts = self.task.verify(repeat(problems, count), texts)
-        batch = collate(repeat(prompts, count), completions, verdicts, repeat(groups, count))
-        return batch, [verdict.status for verdict in verdicts], texts
+        asked, ids = repeat(problems, count), repeat(groups, count)
+        verdicts = self.task.verify(asked, texts)
+        numbers = [problem.id for problem in asked]
+        batch = collate(repeat(prompts, count), completions, verdicts, ids, numbers)
+        rows = zip(asked, texts, completions, verdicts, ids, strict=True)
+        answers = [
+            Answer(problem, text, one.tokens, one.finish, group, row % count, verdict, self.messages(problem))
+            for row, (problem, text, one, verdict, group) in enumerate(rows)
+        ]
+        return Generated(batch, answers)
+
+    def messages(self, problem: Problem) -> list[dict[str, str]] | None:
+        return [{"role": "user", "content": problem.prompt}] if self.chat else None
 
     def seed_of(self, draw: str, group: int, count: int) -> int:
         """That of a group's first completion; the engine draws the i-th with seed + i, so groups lie `count` apart."""

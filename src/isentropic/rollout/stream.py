@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from sys import maxsize
 
@@ -12,12 +12,13 @@ import torch
 from isentropic.batch import RolloutBatch
 from isentropic.distributed import average, largest, rank, world_size
 from isentropic.reductions import group_mean
+from isentropic.reward.total import PARTS, Rewards, Tally, means
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
-from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.generate import Generated, RolloutGenerator
 from isentropic.rollout.reflection import reflects
 from isentropic.sampler import Decoding
-from isentropic.task import Problem, Status
+from isentropic.task import Problem
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Drawn:
     batch: RolloutBatch
     tries: int
     seen: Counter[str]
+    rewards: Tally
     fallback: RolloutBatch | None
 
 
@@ -41,6 +43,7 @@ class RolloutStream:
         self,
         generator: RolloutGenerator,
         problems: Sequence[Problem],
+        rewards: Rewards,
         curate: dict[str, Curator],
         decoding: Decoding,
         steps: int,
@@ -50,7 +53,8 @@ class RolloutStream:
         seed: int,
         ahead: bool,
     ) -> None:
-        self.generator, self.problems, self.curate, self.decoding = generator, problems, curate, decoding
+        self.generator, self.problems, self.decoding = generator, problems, decoding
+        self.rewards, self.curate = rewards, curate
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
         self.step = 0  # rollouts made
         self.position = 0  # prompts asked, over all ranks; the next one's group id
@@ -81,6 +85,7 @@ class RolloutStream:
         tries = largest(drawn.tries)  # ranks need not ask equally often
         wanted = self.prompts // world_size()
         self.report = {"rollout/tries": float(tries)} | shares(drawn.seen, groups(drawn.batch) / wanted)
+        self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
         self.position += tries * self.prompts
         return drawn.batch if len(drawn.batch.tokens) or drawn.fallback is None else drawn.fallback
 
@@ -88,19 +93,22 @@ class RolloutStream:
         """Rounds until enough groups are kept. After `max_tries`, what there is, or else one group as it was asked."""
         wanted = self.prompts // world_size()
         kept: list[RolloutBatch] = []
-        seen = Counter[str]()
+        seen, tally_of_rewards = Counter[str](), Tally()
         fallback: RolloutBatch | None = None
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
-            asked, statuses, texts = self.round(self.position + len(kept) * self.prompts)
+            asked, answers = self.round(self.position + len(kept) * self.prompts)
             seen.update(tally(asked))
-            seen.update(statuses)
-            seen["reflection"] += sum(map(reflects, texts))
+            seen.update(answer.verdict.status for answer in answers)
+            seen["reflection"] += sum(reflects(answer.text) for answer in answers)
+            scores = self.rewards(answers)
+            tally_of_rewards.add(scores)
+            asked = replace(asked, reward=torch.tensor(scores.total, dtype=torch.float32))
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
         self.generator.sampler.participate_idle(self.decoding)
-        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, fallback)
+        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, tally_of_rewards, fallback)
 
-    def round(self, start: int) -> tuple[RolloutBatch, list[Status], list[str]]:
+    def round(self, start: int) -> Generated:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
         ids = range(start + rank(), start + self.prompts, world_size())
         problems = [self.problems[place(i, len(self.problems), self.seed)] for i in ids]
@@ -169,6 +177,13 @@ def shares(seen: Counter[str], filled: float) -> dict[str, float]:
     filled, tokens, asked, *rest = average(torch.tensor(counts, dtype=torch.float64)).tolist()
     found = {f"rollout/{n}": mean / asked for n, mean in zip(names, rest, strict=True)}
     return found | {"rollout/filled": filled, "rollout/tokens": tokens * world_size()}
+
+
+def over_ranks(tally: Tally, rewards: Rewards) -> dict[str, float]:
+    """Sums and numbers of each reward, divided by the number of ranks. All must call."""
+    names = [f"{name}/{part}" for name in rewards.parts for part in PARTS]
+    sums = torch.tensor([tally.sums.get(name, 0.0) for name in names], dtype=torch.float64)
+    return dict(zip(names, average(sums).tolist(), strict=True))
 
 
 def place(index: int, size: int, seed: int) -> int:

@@ -1,8 +1,10 @@
 """What is asked, and was it answered?"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Literal
 
 Split = Literal["train", "validation", "test"]  # learn from, choose settings by, report on
@@ -15,6 +17,12 @@ class Problem:
 
     prompt: str
     reference: Any
+    columns: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)  # of its row, for rewards
+
+    @cached_property
+    def id(self) -> int:
+        """Of its content, the same in every run and process; 63 bits, for tensors."""
+        return int.from_bytes(blake2b(self.prompt.encode(), digest_size=8).digest()) >> 1
 
 
 @dataclass(frozen=True)
