@@ -68,7 +68,10 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     fall_back(cfg)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
-        yield assemble(cfg, algorithm, task, sampler)
+        made = assemble(cfg, algorithm, task, sampler)
+        with bad_input("task"):
+            task.check()
+        yield made
     finally:
         sampler.stop()
         task.close()

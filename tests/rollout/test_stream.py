@@ -13,6 +13,7 @@ from isentropic.reward.total import Rewards
 from isentropic.rollout.curation.informative import Informative
 from isentropic.rollout.curation.overlong import Overlong
 from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.prompts import PromptEncoder
 from isentropic.rollout.stream import EvaluationStream, RolloutStream, place
 from isentropic.sampler.hf import TransformersSampler
 
@@ -23,9 +24,13 @@ def engine(model):
     return sampler
 
 
+def plain(parts):
+    return PromptEncoder(AutoTokenizer.from_pretrained(parts.model), False, None, (), {})
+
+
 def stream_of(parts, sampler, problems=None, curate=None, task=None, rewards=None, **settings):
     task = task or parts.sums()
-    generator = RolloutGenerator(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
+    generator = RolloutGenerator(task, sampler, plain(parts), 0)
     sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0, "ahead": False}
     problems = problems or task.problems("train")
     rewards = rewards or Rewards({"correct": Correct(weight=1.0)})
@@ -153,7 +158,7 @@ def test_every_problem_of_a_set_comes_once_an_epoch_in_another_order():
 
 def test_problems_to_be_judged_on_are_the_same_every_time(parts):
     task = parts.sums()
-    generator = RolloutGenerator(task, engine(parts.model), AutoTokenizer.from_pretrained(parts.model), False, 0)
+    generator = RolloutGenerator(task, engine(parts.model), plain(parts), 0)
     stream = EvaluationStream(generator, task.problems("test"), parts.decoding(), count=2, size=5, batch=2)
     first, second = list(stream), list(stream)
     assert len(stream) == 3 and [b.group.tolist() for b in first] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]

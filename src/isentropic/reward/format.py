@@ -7,7 +7,7 @@ from functools import cached_property
 
 from isentropic.reward import Answer, Reward
 from isentropic.task import Status
-from isentropic.task.verifier import Verifier
+from isentropic.task.judge_pool import JudgePool
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Format(Reward):
             self.verifier.close()
 
     @cached_property
-    def verifier(self) -> Verifier:
-        return Verifier(f"{__name__}:match", self.workers, self.timeout, self.memory)
+    def verifier(self) -> JudgePool:
+        return JudgePool(f"{__name__}:match", self.workers, self.timeout, self.memory)
 
 
 def tagged(text: str, tags: Sequence[str], opened: bool) -> bool:

@@ -11,7 +11,7 @@ from isentropic.reward import Value
 from isentropic.reward.functions import asked_for, function_at
 from isentropic.reward.limits import settled
 from isentropic.task import Status, Verdict
-from isentropic.task.verifier import Verifier
+from isentropic.task.judge_pool import JudgePool
 
 Judged = tuple[float, bool, Status]
 WORDS = {
@@ -50,7 +50,7 @@ class Pool:
     """Judges' processes for one function, which start at the first call."""
 
     def __init__(self, convention: str, path: str, workers: int, timeout: float, memory: float) -> None:
-        self.verifier = Verifier(f"{__name__}:{convention}={path}", workers, timeout, memory)
+        self.verifier = JudgePool(f"{__name__}:{convention}={path}", workers, timeout, memory)
         self.timeout = timeout
 
     def __call__(self, calls: Sequence[Mapping[str, Any]]) -> list[Value]:

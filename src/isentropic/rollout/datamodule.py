@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sys import maxsize
+from typing import Any
 
 from lightning import LightningDataModule
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -14,6 +15,7 @@ from isentropic.reward.length import Length
 from isentropic.reward.total import Rewards
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
@@ -56,6 +58,10 @@ class RolloutDataModule(LightningDataModule):
         evaluation: EvaluationSettings,
         tokenizer: str,  # folder or hub name
         chat: bool,
+        system: str | None,  # message before each problem of a chat
+        chat_template: str | None,  # in place of the tokenizer's: its text, or a file
+        template_arguments: dict[str, Any],
+        examples: str | list[dict[str, str]] | None,  # messages before each problem of a chat, or a file of them
         steps: int,
         batch_size: int,  # completions of a rollout, over all ranks
         group_size: int,  # completions of one prompt
@@ -82,7 +88,10 @@ class RolloutDataModule(LightningDataModule):
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
-        self.generator = RolloutGenerator(task, sampler, self.tokenizer, chat, seed)
+        if template := template_of(chat_template):
+            self.tokenizer.chat_template = template
+        self.prompts = PromptEncoder(self.tokenizer, chat, system, examples_of(examples), template_arguments)
+        self.generator = RolloutGenerator(task, sampler, self.prompts, seed)
         self.stream: RolloutStream | None = None
 
     def setup(self, stage: str) -> None:
@@ -126,14 +135,37 @@ class RolloutDataModule(LightningDataModule):
         problems = self.task.problems(split)
         return problems[: self.first] if split == "train" and self.first is not None else problems
 
+    def example(self) -> str:
+        """One prompt as the policy reads it, and, once there is one, its first answer."""
+        answer = self.stream.example if self.stream else None
+        problem = answer.problem if answer else self.problems_of("train")[0]
+        count = len(self.prompts.encode(problem))
+        parts = [(f"a prompt, as the policy reads it: {count} tokens", self.prompts.shown(problem))]
+        if answer:
+            written = self.tokenizer.decode(list(answer.tokens), skip_special_tokens=False)
+            parts += [
+                (f"its first answer, as it was written: {len(answer.tokens)} tokens", str(written)),
+                (f"as it is judged: {answer.verdict.status}, {answer.verdict.reward:g}", answer.text),
+            ]
+        return "".join(f"--- {title} ---\n{text}\n" for title, text in parts)
+
     @property
     def report(self) -> dict[str, float]:
         """What the stream saw while it made the last rollout."""
         return self.stream.report if self.stream else {}
 
     def check_problems(self) -> None:
-        """Raises ValueError for a problem that cannot be asked or judged."""
+        """Raises ValueError for what cannot be asked or judged, or would be lost on the way."""
+        if not self.task.verifies and any(isinstance(one, Correct) for one in self.reward.parts.values()):
+            raise ValueError("task.answer=null has nothing to check for reward=[correct]; take reward=[trl] or [verl]")
+        for split in dict.fromkeys(("train", self.evaluation.split)):
+            problems = self.problems_of(split)
+            for problem in problems[: READ if len(problems) < maxsize else 1]:
+                self.prompts.check(problem)
         self.reward.check(self.problems_of("train")[0])
+        self.prompts.check_written("task.marker", self.task.written())
+        for name, reward in self.reward.parts.items():
+            self.prompts.check_written(f"reward.{name}", reward.written())
 
     def check_context(self, context: int) -> None:
         """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
@@ -143,7 +175,7 @@ class RolloutDataModule(LightningDataModule):
             problems = self.problems_of(split)
             read = problems[:READ] if len(problems) == maxsize else problems
             suspects = heapq.nlargest(READ, read, key=lambda problem: len(problem.prompt))
-            longest = max(len(self.generator.encode(problem.prompt)) for problem in suspects)
+            longest = max(len(self.prompts.encode(problem)) for problem in suspects)
             if longest + decoding.max_tokens > context:
                 raise ValueError(
                     f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens} it does not fit "

@@ -12,6 +12,7 @@ import torch
 from isentropic.batch import RolloutBatch
 from isentropic.distributed import average, largest, rank, world_size
 from isentropic.reductions import group_mean
+from isentropic.reward import Answer
 from isentropic.reward.total import PARTS, Rewards, Tally, means
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
@@ -58,6 +59,7 @@ class RolloutStream:
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
         self.step = 0  # rollouts made
         self.position = 0  # prompts asked, over all ranks; the next one's group id
+        self.example: Answer | None = None  # the first of this run
         self.report: dict[str, float] = {}  # of the last rollout, over all ranks
         self.aside = ThreadPoolExecutor(1) if ahead else None
         self.coming: Future[Drawn] | None = None
@@ -97,6 +99,7 @@ class RolloutStream:
         fallback: RolloutBatch | None = None
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
             asked, answers = self.round(self.position + len(kept) * self.prompts)
+            self.example = self.example or answers[0]
             seen.update(tally(asked))
             seen.update(answer.verdict.status for answer in answers)
             seen["reflection"] += sum(reflects(answer.text) for answer in answers)

@@ -48,6 +48,9 @@ class Gsm8k(Task):
             raise ValueError("task.validation=0 holds no training problem out to validate on; 500 would do")
         return self.splits[split]
 
+    def written(self) -> list[str]:
+        return [self.marker]
+
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         pairs = zip(problems, texts, strict=True)
         return self.judges([(problem.reference, text, self.marker) for problem, text in pairs])
@@ -95,4 +98,4 @@ class Gsm8k(Task):
         gold = GOLD.search(answer)
         if not gold:
             raise ValueError(f"{place} has an answer that ends in {answer[-40:]!r}, where #### and a number must stand")
-        return Problem(fill(self.template, question), gold[1].replace(",", ""))
+        return Problem(fill(self.template, question), gold[1].replace(",", ""), columns=record)
