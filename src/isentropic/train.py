@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
     from isentropic.reward import RewardError
+    from isentropic.state import StateError
 
     own = find_last(cfg)
     with parts(cfg) as (trainer, policy, data):
@@ -41,7 +42,7 @@ def train(cfg: DictConfig) -> float | None:
         tell(data.task.notes(), Path(cfg.paths.output))
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        except (OSError, RewardError) as error:
+        except (OSError, RewardError, StateError) as error:
             raise BadInput(" ".join(str(error).split())) from error
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 

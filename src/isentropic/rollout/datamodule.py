@@ -16,6 +16,7 @@ from isentropic.reward.total import Rewards
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
+from isentropic.rollout.sampling import ProblemSampler
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
@@ -54,13 +55,14 @@ class RolloutDataModule(LightningDataModule):
         sampler: Sampler,
         reward: Rewards,
         curation: dict[str, Curator],
+        sampling: ProblemSampler,
         decoding: Decoding,
         evaluation: EvaluationSettings,
         tokenizer: str,  # folder or hub name
         chat: bool,
         system: str | None,  # message before each problem of a chat
         chat_template: str | None,  # in place of the tokenizer's: its text, or a file
-        template_arguments: dict[str, Any],
+        template_arguments: dict[str, Any] | None,
         examples: str | list[dict[str, str]] | None,  # messages before each problem of a chat, or a file of them
         steps: int,
         batch_size: int,  # completions of a rollout, over all ranks
@@ -83,14 +85,14 @@ class RolloutDataModule(LightningDataModule):
                 "split; null takes all"
             )
         self.task, self.sampler, self.decoding = task, sampler, decoding
-        self.reward, self.curation = reward, curation
+        self.reward, self.curation, self.sampling = reward, curation, sampling
         self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
         if template := template_of(chat_template):
             self.tokenizer.chat_template = template
-        self.prompts = PromptEncoder(self.tokenizer, chat, system, examples_of(examples), template_arguments)
+        self.prompts = PromptEncoder(self.tokenizer, chat, system, examples_of(examples), template_arguments or {})
         self.generator = RolloutGenerator(task, sampler, self.prompts, seed)
         self.stream: RolloutStream | None = None
 
@@ -113,7 +115,7 @@ class RolloutDataModule(LightningDataModule):
         """The same stream however often Lightning asks for it, as it does when it resumes."""
         if self.stream is None:
             self.stream = RolloutStream(
-                self.generator, self.problems_of("train"), self.reward, self.curation, self.decoding,
+                self.generator, self.problems_of("train"), self.reward, self.curation, self.sampling, self.decoding,
                 self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
                 self.one_step_off_policy,
             )  # fmt: skip
@@ -162,6 +164,7 @@ class RolloutDataModule(LightningDataModule):
             problems = self.problems_of(split)
             for problem in problems[: READ if len(problems) < maxsize else 1]:
                 self.prompts.check(problem)
+        self.sampling.check(self.problems_of("train"))
         self.reward.check(self.problems_of("train")[0])
         self.prompts.check_written("task.marker", self.task.written())
         for name, reward in self.reward.parts.items():
