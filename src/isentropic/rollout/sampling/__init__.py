@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from sys import maxsize
 from typing import Any, NamedTuple
 
+from isentropic.state import StateError
 from isentropic.task import Problem
 
 Order = Callable[[int], int]  # of the i-th prompt of a rollout, the place of its problem in the set
@@ -41,9 +42,9 @@ class ProblemSampler(ABC):
         return {f.name: getattr(self, f.name) for f in fields(self) if not f.init}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises ValueError for the memory of another kind of sampler."""
+        """Raises StateError for the memory of another kind of sampler."""
         if state.keys() != self.state_dict().keys():
-            raise ValueError(
+            raise StateError(
                 f"the checkpoint's problem sampler remembers {sorted(state)} and {type(self).__name__} "
                 f"{sorted(self.state_dict())}; resume with the rollout/sampling that wrote the checkpoint"
             )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from isentropic.rollout.sampling import Asked, Order, ProblemSampler
 from isentropic.rollout.sampling.shuffled import place
+from isentropic.state import StateError
 from isentropic.task import Problem
 
 
@@ -27,11 +28,11 @@ class HardAgain(ProblemSampler):
             raise ValueError(f"rollout.sampling.times={self.times} must be at least 1")
 
     def order(self, problems: Sequence[Problem], position: int, size: int, seed: int) -> Order:
-        """Raises ValueError where what waits has changed its place since the checkpoint."""
+        """Raises StateError where what waits has changed its place since the checkpoint."""
         again = [waiting[0] for waiting in self.queue[: self.most(size)]]
         for where, number, _ in self.queue[: len(again)]:
             if where >= len(problems) or problems[where].id != number:
-                raise ValueError(
+                raise StateError(
                     "the problems are not those of the checkpoint, which rollout/sampling=hard_again goes on with; "
                     "resume with the same task"
                 )
