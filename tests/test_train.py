@@ -373,9 +373,8 @@ def test_rewards_of_ones_own_are_logged_and_problems_are_sampled_alike_when_a_ru
             assert result.returncode == 0, result.stderr
     whole, parts = rows(tmp_path / "whole"), rows(tmp_path / "parts")
     assert parts[4] == whole[4] and whole[4]["reward/often"] > 0
-    assert whole[4]["rollout/reward"] == pytest.approx(
-        whole[4]["reward/correct"] + 0.01 * whole[4]["reward/often"], rel=1e-5
-    )
+    together = whole[4]["reward/correct"] + 0.01 * whole[4]["reward/often"]
+    assert whole[4]["rollout/reward"] == pytest.approx(together, rel=1e-5)
     assert_same(learnt(tmp_path / "parts"), learnt(tmp_path / "whole"), 0)
     assert "a prompt, as the policy reads it" in (tmp_path / "whole" / "example.txt").read_text()
     broken = [line.replace(":often", ":breaks") for line in own]
