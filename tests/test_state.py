@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from fixtures.models import saving
 
 from isentropic.algorithm.advantage import AdvantageEstimator
 from isentropic.algorithm.control.gate import Gate
 from isentropic.batch import Drive, Vitals
-from isentropic.callbacks.checkpoint import Checkpoint
 from isentropic.callbacks.weight_sync import WeightSync
 from isentropic.state import Memory, StateError
 
@@ -186,7 +186,7 @@ def test_what_an_estimator_remembers_of_problems_is_in_the_checkpoint(parts, tmp
     def run(folder, steps, ckpt_path=None):
         module = with_advantage(parts, PerProblem())
         data = parts.rollouts(parts.scripted(parts.some_right), problems=4, steps=steps)
-        trainer = parts.trainer(tmp_path / folder, [WeightSync(1e-3, 8), Checkpoint(every=1, sharded=False)])
+        trainer = parts.trainer(tmp_path / folder, [WeightSync(1e-3, 8), saving(1)])
         trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
         return module
 
