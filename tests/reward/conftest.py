@@ -78,7 +78,7 @@ def answer() -> Callable[..., Any]:
     from isentropic.task import Problem, Verdict
 
     def make(text="four", reference="four", group=7, place=0, tokens=None, reward=1.0, messages=None, **columns):
-        problem, verdict = Problem("two and two", reference, columns), Verdict(reward, reward >= 1, "right")
+        problem, verdict = Problem("two and two", reference, columns=columns), Verdict(reward, reward >= 1, "right")
         return Answer(problem, text, tokens or [len(word) for word in text], "stop", group, place, verdict, messages)
 
     return make
