@@ -35,7 +35,7 @@ def refusal(*overrides: str) -> str:
 @pytest.mark.parametrize(
     "override, sentence",
     [
-        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, countdown, gsm8k, math, noise or "),
+        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, countdown, data, gsm8k, math, "),
         ("sampler=vlm", "sampler=vlm does not exist: sampler can be transformers, vllm, vllm_gpu or "),
         ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
         ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),
@@ -76,6 +76,19 @@ def refusal(*overrides: str) -> str:
         ("algorithm=grpo_kl policy.reference=./nowhere", "policy.reference=./nowhere is not a model folder, nor "),
         ("algorithm=kl_cov algorithm/penalty=[]", "algorithm.credit.kl_cov ties tokens to the old policy and no "),
         ("algorithm/penalty=[anchor]", "algorithm.penalty.anchor charges tokens that a credit rule has tied to the "),
+        ("reward=[]", "reward=[] leaves nothing to learn from; take reward=[correct]"),
+        ("reward=[corect]", "reward=corect does not exist: reward can be correct, format, language, length, "),
+        ("reward=[correct,trl]", "reward.trl.functions has no value; set it with reward.trl.functions=..."),
+        ("reward=[trl] reward.trl.functions=[nowhere.f]", "reward.trl: nowhere.f cannot be imported (No module named"),
+        ("reward=[correct,length] rollout/curation=[overlong]", "rollout.curation.overlong and the reward length "),
+        ("reward=[correct,language] rollout/curation=[outcome]", "rollout.curation.outcome replaces every reward "),
+        ("reward.correct.weight=none", "reward.correct.weight=none is not a float"),
+        ("rollout.system=Think", "rollout.system is for a chat, and rollout.chat=false is plain text; set chat=true"),
+        ("rollout/sampling=pass_rate", "rollout/sampling=pass_rate looks at all problems, and this task makes "),
+        ("rollout/sampling=weighted rollout.problems=64", "rollout.sampling.column=weight is None for the problem "),
+        ("rollout/sampling=suffled", "rollout/sampling=suffled does not exist: rollout/sampling can be curriculum, "),
+        ("task=data", "task.path has no value; set it with task.path=..."),
+        ("task=data task.path=nowhere.jsonl", "task.path=nowhere.jsonl is not a file; give the path of one, or the "),
         ("ckpt_path=nowhere.ckpt", "ckpt_path=nowhere.ckpt does not exist; its folder has no checkpoint"),
     ],
 )  # fmt: skip

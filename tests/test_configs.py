@@ -10,7 +10,7 @@ from isentropic.config.compose import check_jobs, loader_of
 CONFIGS = Path(__file__).parents[1] / "configs"
 LOADER = loader_of(CONFIGS)
 # Parts that stand side by side.
-LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "task/set"
+LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "reward", "task/set"
 PLAN = ("card",)  # groups of plan.yaml alone
 
 

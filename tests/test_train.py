@@ -36,6 +36,7 @@ METRICS = {
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
     "eval/pass@16_high", "eval/pass@16_low", "entropy/mean", "policy/empty", "policy/grad_norm", "policy/kept",
     "policy/loss", "policy/skipped",
+    "reward/correct",
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
     "rollout/filled", "rollout/length", "rollout/reflection", "rollout/tokens", "throughput/seconds",
     "throughput/tokens", "throughput/read_seconds", "throughput/optimizer_seconds", "throughput/sleep_seconds",
@@ -343,3 +344,46 @@ def test_how_answers_are_judged_is_told_and_kept(tmp_path, capsys):
     tell(["cage: seccomp", "a warning"], tmp_path)
     assert (tmp_path / "cage.txt").read_text() == capsys.readouterr().out == "cage: seccomp\na warning\n"
     tell([], tmp_path / "nowhere")
+
+
+REWARDS = """
+CALLS = []
+
+def often(completions, **columns):
+    CALLS.append(len(completions))
+    return [float(len(completion)) for completion in completions]
+
+def breaks(completions, **columns):
+    CALLS.append(1)
+    return [1 / (3 - len(CALLS)) for _ in completions]
+"""
+
+
+@pytest.mark.slow
+def test_rewards_of_ones_own_are_logged_and_problems_are_sampled_alike_when_a_run_goes_on(forks, tmp_path):
+    (tmp_path / "rewards.py").write_text(REWARDS)
+    own = ["reward=[correct,trl]", f"reward.trl.functions=['{tmp_path}/rewards.py:often']", "reward.trl.weights=[0.01]"]
+    own += ["rollout/sampling=pass_rate", "rollout.problems=24", "rollout.batch_size=32", "sampler=transformers"]
+    own += ["policy.optimization.mini_batch=16", "policy.optimization.micro_batch=16", "experiment=quickstart"]
+    own += ["rollout.evaluation.problems=4", "callbacks.checkpoint.every=1"]
+    for folder, steps in (("whole", (4,)), ("parts", (2, 4))):
+        for number in steps:
+            lines = [*own, f"rollout.steps={number}", f"hydra.run.dir={tmp_path / folder}", "ckpt_path=last"]
+            (result,) = forks("isentropic.train", (lines, {}))
+            assert result.returncode == 0, result.stderr
+    whole, parts = rows(tmp_path / "whole"), rows(tmp_path / "parts")
+    assert parts[4] == whole[4] and whole[4]["reward/often"] > 0
+    together = whole[4]["reward/correct"] + 0.01 * whole[4]["reward/often"]
+    assert whole[4]["rollout/reward"] == pytest.approx(together, rel=1e-5)
+    one, other = (
+        {
+            key: value for key, value in learnt(tmp_path / name).items() if "/settings/" not in key
+        }  # which name the folder
+        for name in ("parts", "whole")
+    )
+    assert_same(one, other, 0)
+    assert "a prompt, as the policy reads it" in (tmp_path / "whole" / "example.txt").read_text()
+    broken = [line.replace(":often", ":breaks") for line in own]
+    (result,) = forks("isentropic.train", ([*broken, "rollout.steps=4", f"hydra.run.dir={tmp_path / 'broken'}"], {}))
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert "error: reward.breaks" in result.stderr and "raised ZeroDivisionError" in result.stderr

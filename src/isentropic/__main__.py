@@ -16,6 +16,7 @@ COMMANDS = {
     "eval": "isentropic.eval",
     "report": "isentropic.commands.report",
     "plan": "isentropic.commands.plan",
+    "audit-task": "isentropic.commands.audit_task",
     "preflight": "isentropic.commands.preflight",
     "tune": "isentropic.commands.tune",
     "export": "isentropic.commands.export",
@@ -27,7 +28,15 @@ COMMANDS = {
 }
 HELP = ("-h", "--help")
 WITH_PARSER = ("report", "tune")  # whose own parser lists their options
-COMPOSED = ("train", "eval", "plan", "preflight", "inspect", "benchmark")  # whose settings are composed from configs/
+COMPOSED = (
+    "train",
+    "eval",
+    "plan",
+    "audit-task",
+    "preflight",
+    "inspect",
+    "benchmark",
+)  # whose settings are composed from configs/
 KEYS = """\
 Set any value by its dotted key: `--cfg job` prints all of them, print_config=true also where each comes from. With -m,
 values with commas between them are a sweep: each combination is a job in a process and folder of its own, and the

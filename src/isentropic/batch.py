@@ -4,8 +4,8 @@ B completions, padded to S tokens. A per-token value sits on the token it descri
 logp[b, s] is the log-probability of tokens[b, s] given tokens[b, :s].
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -54,6 +54,12 @@ class RolloutBatch(Rows):
     correct: Flag  # the verdict, before any shaping of the reward
     truncated: Flag
     sampler_logp: PerToken  # NaN where the sampler did not say
+    # the id of its content, the same whenever it is asked; that of the group where nobody says
+    problem: Group = field(default=cast(Tensor, None), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.problem is None:  # pyright: ignore[reportUnnecessaryComparison]
+            object.__setattr__(self, "problem", self.group)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """What spans ranks: each of these is collective, and the identity on one rank."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -63,6 +64,21 @@ def gather(values: Float[Tensor, " N"]) -> Float[Tensor, " M"]:
     parts = [torch.empty_like(padded) for _ in lengths]
     dist.all_gather(parts, padded)  # pyright: ignore[reportUnknownMemberType]
     return torch.cat([part[:n] for part, n in zip(parts, lengths, strict=True)])
+
+
+def gather_objects(value: Any) -> list[Any]:
+    """A value of each rank, in rank order; all must call."""
+    if world_size() == 1:
+        return [value]
+    values = [None] * world_size()
+    dist.all_gather_object(values, value)  # pyright: ignore[reportUnknownMemberType]
+    return values
+
+
+def gather_pairs(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Those of all ranks, in rank order; all must call."""
+    flat = torch.tensor(pairs, dtype=torch.float64, device=_device()).flatten()
+    return [(first, second) for first, second in gather(flat).cpu().view(-1, 2).tolist()]
 
 
 def exchange(rows: Tensor, leaving: list[int], coming: list[int]) -> Tensor:

@@ -119,6 +119,11 @@ def _centred(x: PerRow, rows: Int[Tensor, "G N"]) -> Float[Tensor, "G N"]:
     return torch.where(there & varies, values - values.sum(1, keepdim=True) / there.sum(1, keepdim=True), 0)
 
 
+def soft_overlong(length: Int[Tensor, " B"], max_length: int, buffer: int) -> PerRow:
+    """DAPO, eq. 13, as what is taken off: 0 up to max_length - buffer, then a line to 1 at max_length, and no more."""
+    return ((length - (max_length - buffer)) / buffer).clamp(0, 1)
+
+
 def totals(mask: Mask) -> Totals:
     """Counts over all ranks, at least 1, divided by the number of ranks: the data-parallel mean restores the sum."""
     counts = sum_over_ranks(torch.stack([mask.sum(), mask.any(-1).sum()]))

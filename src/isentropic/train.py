@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 @main("train")
 def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
+    from isentropic.reward import RewardError
+    from isentropic.state import StateError
+
     own = find_last(cfg)
     with parts(cfg) as (trainer, policy, data):
         go_on(cfg, policy.algorithm.control, own)
@@ -37,9 +40,11 @@ def train(cfg: DictConfig) -> float | None:
         policy.settings = settings_of(cfg)
         describe(cfg, trainer)
         tell(data.task.notes(), Path(cfg.paths.output))
+        if rank() == 0 and (sentence := data.easy_reward()):
+            print(f"warning: {sentence}", flush=True)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        except OSError as error:
+        except (OSError, RewardError, StateError) as error:
             raise BadInput(" ".join(str(error).split())) from error
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
@@ -66,7 +71,10 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     fall_back(cfg)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
-        yield assemble(cfg, algorithm, task, sampler)
+        made = assemble(cfg, algorithm, task, sampler)
+        with bad_input("task"):
+            task.check()
+        yield made
     finally:
         sampler.stop()
         task.close()
@@ -82,6 +90,7 @@ def assemble(
     from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.callbacks.run import SamplerPhases
     from isentropic.logger.aliases import check as check_alias
+    from isentropic.reward.total import Rewards
     from isentropic.sampler.validation import check_model
 
     context = cfg.sampler.get("max_model_len")
@@ -89,7 +98,9 @@ def assemble(
         if context:
             check_model(cfg.policy.model.path, context)
     scores = build(cfg, "evaluation") or {}
-    data = build(cfg, "rollout", task=task, sampler=sampler)
+    with bad_input("reward"):
+        reward = Rewards(build(cfg, "reward") or {})
+    data = build(cfg, "rollout", task=task, sampler=sampler, reward=reward)
     policy = build(
         cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores),
         batch_size=data.batch_size, temperature=data.decoding.temperature,
@@ -106,6 +117,7 @@ def assemble(
                 callback.check(trainer, data.evaluation.split)
         if context:
             data.check_context(context)
+        data.check_problems()
         data.check_ranks(trainer.world_size)
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)

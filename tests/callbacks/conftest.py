@@ -79,6 +79,9 @@ class Rollouts(RolloutDataModule):
     def setup(self, stage):
         pass
 
+    def teardown(self, stage):
+        pass
+
     def train_dataloader(self):
         return self.stream
 

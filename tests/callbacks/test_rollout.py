@@ -11,7 +11,7 @@ from isentropic.rollout.curation.overlong import Overlong
 
 def train(parts, folder, answer, **settings):
     module, data = parts.learner(), parts.rollouts(parts.scripted(answer), **settings)
-    parts.trainer(folder, [RolloutReport(), WeightSync(1e-3, 8)]).fit(module, data)
+    parts.trainer(folder, [RolloutReport(print_example=False), WeightSync(1e-3, 8)]).fit(module, data)
     rows = list(DictReader((folder / "metrics.csv").open()))
     return [{n.removeprefix("rollout/"): float(v) for n, v in row.items() if n.startswith("rollout/")} for row in rows]
 
@@ -54,7 +54,7 @@ def test_answers_that_are_all_cut_off_teach_nothing_and_leave_finite_metrics(par
     curation = {"informative": Informative(), "overlong": Overlong(max_length=6, buffer=3)}
     for settings in ({}, {"curation": curation}):
         module, data = parts.learner(mini_batch=8), parts.rollouts(parts.scripted(lambda _: [[*"++++++"]]), **settings)
-        parts.trainer(tmp_path, [RolloutReport(), WeightSync(1e-3, 8)]).fit(module, data)
+        parts.trainer(tmp_path, [RolloutReport(print_example=False), WeightSync(1e-3, 8)]).fit(module, data)
         rows = list(DictReader((tmp_path / "metrics.csv").open()))
         assert len(rows) == 3
         for row in rows:

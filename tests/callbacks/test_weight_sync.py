@@ -116,7 +116,7 @@ def test_a_policy_judged_alone_is_sent_to_the_sampler_first(parts, tmp_path):
 
 def test_the_canary_is_a_prompt_repeated_within_the_context(parts):
     data = parts.rollouts(parts.scripted(parts.some_right))
-    prompt = data.generator.encode(data.problems_of("train")[0].prompt)
+    prompt = data.prompts.encode(data.problems_of("train")[0])
     assert canary(data, 6) == [*prompt, *prompt][:6]
     assert len(canary(data, 1000)) == len(prompt) + 5  # room for a prompt and six tokens, less one
 

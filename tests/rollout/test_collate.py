@@ -13,13 +13,14 @@ RIGHT, WRONG = Verdict(1.0, True, "right"), Verdict(0.0, False, "wrong")
 
 def batch(*completions, prompts=None):
     prompts = prompts or [[5, 6]] * len(completions)
-    return collate(prompts, completions, [RIGHT] * len(completions), range(len(completions)))
+    return collate(prompts, completions, [RIGHT] * len(completions), *[range(len(completions))] * 2)
 
 
 def test_rows_are_prompt_completion_padding():
     prompts = [[5, 6], [7]]
     answers = [Completion([8, EOS], [-0.5, -0.25], "stop"), Completion([9, 9, 9, 9], None, "length")]
-    made = collate(prompts, answers, [RIGHT, WRONG], [3, 9])
+    made = collate(prompts, answers, [RIGHT, WRONG], [3, 9], [5, 2**62])
+    assert made.problem.tolist() == [5, 2**62]
     assert made.tokens.tolist() == [[5, 6, 8, EOS, 0], [7, 9, 9, 9, 9]]
     assert made.mask.int().tolist() == [[0, 0, 1, 1, 0], [0, 1, 1, 1, 1]]
     assert made.group.tolist() == [3, 9]

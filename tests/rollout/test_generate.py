@@ -2,25 +2,24 @@ import pytest
 from transformers import AutoTokenizer
 
 from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.prompts import PromptEncoder
 from isentropic.sampler.hf import TransformersSampler
-
-TEMPLATE = "{% for m in messages %}<{{ m.content }}>{% endfor %}{% if add_generation_prompt %}:{% endif %}"
 
 
 @pytest.fixture
 def generator_of(parts):
-    def make(sampler=None, chat=False, template=None, seed=0, task=None):
+    def make(sampler=None, seed=0, task=None):
         tokenizer = AutoTokenizer.from_pretrained(parts.model)
-        tokenizer.chat_template = template
         sampler = sampler or parts.scripted(parts.some_right)
-        return RolloutGenerator(task or parts.sums(), sampler, tokenizer, chat, seed)
+        return RolloutGenerator(task or parts.sums(), sampler, PromptEncoder(tokenizer, False, None, (), {}), seed)
 
     return make
 
 
 def generated(generator, parts, groups, count=4, draw="train"):
     problems = [generator.task.problems("train")[i] for i in groups]
-    return problems, *generator.generate(problems, groups, count, parts.decoding(), draw)[:2]
+    batch, answers = generator.generate(problems, groups, count, parts.decoding(), draw)
+    return problems, batch, [answer.verdict.status for answer in answers]
 
 
 def test_each_answer_is_judged_by_its_own_problem(generator_of, parts):
@@ -64,13 +63,6 @@ def test_completions_do_not_depend_on_what_else_is_asked(generator_of, parts):
     assert mine.tokens[mine.mask].tolist() == alone.tokens[alone.mask].tolist()
     _, other, _ = generated(generator_of(sampler), parts, [7])
     assert len({tuple(row) for row in other.tokens.tolist()}) > 1
-
-
-def test_a_chat_needs_a_template(generator_of, parts):
-    with pytest.raises(ValueError, match=r"chat=true, but the tokenizer of .* has no chat template; take chat=false"):
-        generator_of(chat=True)
-    wrapped = generator_of(chat=True, template=TEMPLATE.replace("<", "+").replace(">", "-")).encode("1+2=")
-    assert wrapped == [parts.symbols.index(s) for s in "+1+2=-:"]
 
 
 def test_a_prompt_longer_than_the_context_is_refused(generator_of, parts):

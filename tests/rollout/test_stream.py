@@ -1,17 +1,28 @@
 """Also a program, run once per rank: what the streams do there."""
 
+import pickle
 import sys
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoTokenizer
 
+from isentropic.reward.correct import Correct
+from isentropic.reward.total import Rewards
+from isentropic.rollout.curation import Curator
 from isentropic.rollout.curation.informative import Informative
 from isentropic.rollout.curation.overlong import Overlong
 from isentropic.rollout.generate import RolloutGenerator
-from isentropic.rollout.stream import EvaluationStream, RolloutStream, place
+from isentropic.rollout.prompts import PromptEncoder
+from isentropic.rollout.sampling.curriculum import Curriculum
+from isentropic.rollout.sampling.hard_again import HardAgain
+from isentropic.rollout.sampling.pass_rate import PassRate
+from isentropic.rollout.sampling.shuffled import Shuffled
+from isentropic.rollout.sampling.weighted import Weighted
+from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler.hf import TransformersSampler
 
 
@@ -21,12 +32,19 @@ def engine(model):
     return sampler
 
 
-def stream_of(parts, sampler, problems=None, curate=None, task=None, **settings):
+def plain(parts):
+    return PromptEncoder(AutoTokenizer.from_pretrained(parts.model), False, None, (), {})
+
+
+def stream_of(parts, sampler, problems=None, curate=None, task=None, rewards=None, sampling=None, **settings):
     task = task or parts.sums()
-    generator = RolloutGenerator(task, sampler, AutoTokenizer.from_pretrained(parts.model), False, 0)
+    generator = RolloutGenerator(task, sampler, plain(parts), 0)
     sizes = {"steps": 3, "prompts": 4, "group": 4, "max_tries": 3, "seed": 0, "ahead": False}
     problems = problems or task.problems("train")
-    return RolloutStream(generator, problems, curate or {}, parts.decoding(), **(sizes | settings))
+    rewards = rewards or Rewards({"correct": Correct(weight=1.0)})
+    return RolloutStream(
+        generator, problems, rewards, curate or {}, sampling or Shuffled(), parts.decoding(), **(sizes | settings)
+    )
 
 
 def same(a, b):
@@ -81,6 +99,89 @@ def test_a_stream_goes_on_where_its_state_was_taken(parts, curate):
     again = iter(resumed)  # as Lightning does: first the iterator, then the state
     resumed.load_state_dict(state)
     assert len(rest) == 2 and all(same(a, b) for a, b in zip(rest, again, strict=True))
+
+
+SAMPLINGS = {
+    "shuffled": lambda: Shuffled(),
+    "weighted": lambda: Weighted(column="weight"),
+    "curriculum": lambda: Curriculum(column="difficulty", start=0.2, prompts=9),
+    "pass_rate": lambda: PassRate(unseen=0.5, floor=0.05, forget=0.5),
+    "hard_again": lambda: HardAgain(share=0.5, below=0.5, times=3),
+}
+
+
+def with_columns(parts):
+    problems = parts.sums().problems("train")[:20]
+    return [replace(p, columns={"weight": 1 + i % 3, "difficulty": -i}) for i, p in enumerate(problems)]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_problems_are_sampled_alike_when_a_run_goes_on(parts, name, ahead):
+    def made():
+        settings = {"problems": with_columns(parts), "sampling": SAMPLINGS[name](), "steps": 6, "ahead": ahead}
+        return stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), **settings)
+
+    whole, asked, states = made(), [], []
+    for batch in whole:
+        asked.append((batch.group.tolist(), batch.problem.tolist()))
+        whole.wait_for_pending()
+        states.append(pickle.dumps(whole.state_dict()))
+    for stopped in (1, 3, 5):
+        resumed = made()
+        resumed.load_state_dict(pickle.loads(states[stopped - 1]))
+        rest = [(batch.group.tolist(), batch.problem.tolist()) for batch in resumed]
+        assert rest == asked[stopped:]
+        assert resumed.state_dict() == whole.state_dict()
+
+
+@dataclass
+class Counts(Curator):
+    """Remembers how often each problem came, and lowers its reward by that."""
+
+    seen: dict = field(default_factory=dict, init=False)
+
+    def __call__(self, batch):
+        for group in batch.group.unique():
+            number = int(batch.problem[batch.group == group][0])
+            self.seen[number] = self.seen.get(number, 0) + 1
+        times = torch.tensor([self.seen[int(number)] for number in batch.problem])
+        return replace(batch, reward=batch.reward - times)
+
+    def state_dict(self):
+        return {"seen": self.seen}
+
+    def load_state_dict(self, state):
+        self.seen = state["seen"]
+
+
+class Forgets(Counts):
+    state_dict = load_state_dict = None
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_what_curators_remember_of_problems_goes_on(parts, ahead):
+    def made():
+        settings = {"problems": parts.sums().problems("train")[:6], "steps": 5, "ahead": ahead}
+        return stream_of(parts, parts.scripted(parts.some_right), curate={"counts": Counts()}, **settings)
+
+    whole, rewards, states = made(), [], []
+    for batch in whole:
+        rewards.append(batch.reward.tolist())
+        whole.wait_for_pending()
+        states.append(pickle.dumps(whole.state_dict()))
+    resumed = made()
+    resumed.load_state_dict(pickle.loads(states[1]))
+    assert [batch.reward.tolist() for batch in resumed] == rewards[2:]
+    assert rewards[0] != rewards[4]
+    with pytest.raises(ValueError, match=r"the checkpoint has no memory of rollout\.curation\.counts \(Counts\)"):
+        whole.load_state_dict({"step": 1, "position": 4})
+
+
+def test_a_curator_that_would_forget_is_refused_after_the_first_rollout(parts):
+    items = iter(stream_of(parts, parts.scripted(parts.some_right), curate={"mine": Forgets()}))
+    with pytest.raises(ValueError, match=r"rollout\.curation\.mine: Forgets\.seen has changed during the run and "):
+        next(items)
 
 
 def test_dynamic_sampling_asks_until_the_batch_is_full(parts):
@@ -140,17 +241,9 @@ def test_a_long_answer_loses_reward_and_stays_right(parts):
     assert shaped.correct.all()
 
 
-def test_every_problem_of_a_set_comes_once_an_epoch_in_another_order():
-    epochs = [[place(i, 10, 0) for i in range(10 * e, 10 * e + 10)] for e in range(3)]
-    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
-    assert epochs[0] != epochs[1] != epochs[2]
-    assert [place(i, sys.maxsize, 0) for i in range(5)] == list(range(5))
-    assert [place(i, 10, 1) for i in range(10)] != epochs[0]
-
-
 def test_problems_to_be_judged_on_are_the_same_every_time(parts):
     task = parts.sums()
-    generator = RolloutGenerator(task, engine(parts.model), AutoTokenizer.from_pretrained(parts.model), False, 0)
+    generator = RolloutGenerator(task, engine(parts.model), plain(parts), 0)
     stream = EvaluationStream(generator, task.problems("test"), parts.decoding(), count=2, size=5, batch=2)
     first, second = list(stream), list(stream)
     assert len(stream) == 3 and [b.group.tolist() for b in first] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]

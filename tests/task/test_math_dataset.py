@@ -10,6 +10,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 SETTINGS = {
     "longest": None,
     "validation": 0,
+    "bad_answers": "drop",
     "template": "{question}\nBox it.",
     "marker": "Answer:",
     "strictness": "strict",

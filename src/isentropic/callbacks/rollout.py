@@ -1,20 +1,46 @@
 """What came back from the sampler, before the policy learns from it."""
 
+from pathlib import Path
+
 import torch
 from lightning import Callback, LightningModule, Trainer
 from rich import print
+from rich.markup import escape
 
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.run import rollouts_of
 from isentropic.reductions import masked_mean
+from isentropic.runs.files import EXAMPLE, write_whole
 
 
 class RolloutReport(Callback):
-    """Logs what was asked and what is learnt from, and says when that is less than was wanted."""
+    """Logs what was asked and what is learnt from, and says when that is less than was wanted.
+
+    One prompt and its first answer, as they are read, go to `example.txt`.
+    """
+
+    def __init__(self, print_example: bool) -> None:
+        self.print_example = print_example  # on the screen too
+        self.answered = False  # whether the example has its answer
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.answered = False
+        self.write_example(trainer)
+
+    def write_example(self, trainer: Trainer) -> None:
+        if trainer.is_global_zero:
+            text, folder = rollouts_of(trainer).example(), Path(trainer.default_root_dir)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / EXAMPLE, text)
+            if self.print_example:
+                print(escape(text), end="", flush=True)
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
     ) -> None:
+        if not self.answered:
+            self.answered = True
+            self.write_example(trainer)
         report = rollouts_of(trainer).report
         pl_module.log_dict(report | describe(batch))
         if report["rollout/filled"] < 1 and trainer.is_global_zero:

@@ -113,5 +113,5 @@ class WeightSync(SamplerPhases):
 
 def canary(data: RolloutDataModule, length: int) -> list[int]:
     """The first prompt, over and over, for as long as a prompt and its answer may be together, less one token."""
-    prompt = data.generator.encode(data.problems_of("train")[0].prompt)
+    prompt = data.prompts.encode(data.problems_of("train")[0])
     return list(islice(cycle(prompt), min(length, len(prompt) + data.decoding.max_tokens - 1)))

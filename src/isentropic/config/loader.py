@@ -32,7 +32,14 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 PACKAGE = "algorithm"  # of recipes, each a file that holds the steps' options and its numbers for them
-LISTS = ("callbacks", "evaluation", "rollout.curation", "algorithm.credit", "algorithm.penalty")  # parts by name
+LISTS = (
+    "callbacks",
+    "evaluation",
+    "reward",
+    "rollout.curation",
+    "algorithm.credit",
+    "algorithm.penalty",
+)  # parts by name
 KEY = "overrides"
 MOST = 4  # configs that are kept, at 10 ms for a copy where composing one takes 300
 

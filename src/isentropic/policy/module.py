@@ -27,6 +27,9 @@ from isentropic.policy.optimization import Optimization
 from isentropic.policy.timing import Clock, timed
 from isentropic.policy.update import Update, UpdateResult, reuses_update_forward, scored
 from isentropic.reductions import masked_mean
+from isentropic.state import Memory
+
+FIRST = 2  # rollouts after which parts are looked at, besides every checkpoint
 
 
 class PolicyModule(LightningModule):
@@ -65,6 +68,7 @@ class PolicyModule(LightningModule):
         self.settings: dict[str, Any] = {}  # of the run, by dotted key, for whoever goes on with its checkpoint
         self.changed = False  # whether the last rollout changed the weights
         self.record, self.clock = Record(), Clock()
+        self.memory = Memory(algorithm.parts())
         self.last_rollout: RolloutTrace | None = None
         self.last_row: dict[str, float] = {}  # what was logged of it
 
@@ -101,6 +105,8 @@ class PolicyModule(LightningModule):
             metrics.append(result.metrics | self.step_optimizer())
             results += [result] if len(rows) else []
         self.rollouts += 1
+        if self.rollouts <= FIRST:
+            self.memory.check()
         self.last_rollout = trace_of(results, advantages, drive)
         described = diagnostics.describe(self.last_rollout.batch, advantages)
         target = vars(self.algorithm.control).get("target")
@@ -180,11 +186,13 @@ class PolicyModule(LightningModule):
         self.log("step", float(self.rollouts))
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.memory.check()
         checkpoint["isentropic"] = {
             "model": self.policy.shape(),
             "path": self.model.path,
             "adapter": self.adapter and self.adapter.state(self.model.path),
             "control": self.algorithm.control.state_dict(),
+            "parts": self.memory.state_dict(),
             "rollouts": self.rollouts,
             "record": self.record.state_dict(),
             "settings": self.settings,
@@ -193,6 +201,7 @@ class PolicyModule(LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         if self.trainer.state.fn == TrainerFn.FITTING:  # a policy can be judged under any settings
             self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
+            self.memory.load_state_dict(checkpoint["isentropic"].get("parts", {}))
             self.record.load_state_dict(checkpoint["isentropic"].get("record", {}))
         self.rollouts = checkpoint["isentropic"]["rollouts"]
 

@@ -19,9 +19,11 @@ def collate(
     completions: Sequence[Completion],
     verdicts: Sequence[Verdict],
     groups: Sequence[int],
+    problems: Sequence[int],
 ) -> RolloutBatch:
     """One row per completion: prompt, completion, padding. Masks follow lengths, never token ids.
 
+    `groups` and `problems` are ids, of what was asked at one time and of what was asked.
     Raises ValueError where a completion has not as many log-probs as tokens.
     """
     rows = [[*p, *c.tokens] for p, c in zip(prompts, completions, strict=True)]
@@ -37,6 +39,7 @@ def collate(
         reward=torch.tensor([v.reward for v in verdicts], dtype=torch.float32),
         correct=torch.tensor([v.correct for v in verdicts]),
         truncated=torch.tensor([c.finish == "length" for c in completions]),
+        problem=torch.tensor(problems),
         sampler_logp=torch.tensor([r + [nan] * (width - len(r)) for r in logps]),
     )
 

@@ -1,19 +1,26 @@
 """RolloutDataModule: a stream to learn from, problems to be judged on."""
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from sys import maxsize
+from typing import Any
 
 from lightning import LightningDataModule
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from isentropic.distributed import world_size
+from isentropic.reward.correct import Correct
+from isentropic.reward.length import Length
+from isentropic.reward.total import Rewards
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
+from isentropic.rollout.sampling import ProblemSampler
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
+from isentropic.task.audit import FEW_PROBLEMS, short
 
 READ = 256  # prompts of a split that are measured before the run; the sampler refuses what slips through
 
@@ -47,11 +54,17 @@ class RolloutDataModule(LightningDataModule):
         self,
         task: Task,
         sampler: Sampler,
+        reward: Rewards,
         curation: dict[str, Curator],
+        sampling: ProblemSampler,
         decoding: Decoding,
         evaluation: EvaluationSettings,
         tokenizer: str,  # folder or hub name
         chat: bool,
+        system: str | None,  # message before each problem of a chat
+        chat_template: str | None,  # in place of the tokenizer's: its text, or a file
+        template_arguments: dict[str, Any] | None,
+        examples: str | list[dict[str, str]] | None,  # messages before each problem of a chat, or a file of them
         steps: int,
         batch_size: int,  # completions of a rollout, over all ranks
         group_size: int,  # completions of one prompt
@@ -63,6 +76,7 @@ class RolloutDataModule(LightningDataModule):
         super().__init__()
         check_group(batch_size, group_size)
         check_decoding(decoding)
+        check_rewards(reward, curation)
         for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
             if value is not None and value < 1:
                 raise ValueError(f"rollout.{name}={value} must be at least 1")
@@ -71,12 +85,16 @@ class RolloutDataModule(LightningDataModule):
                 f"rollout.problems={problems} is more than the {len(task.problems('train'))} problems of the train "
                 "split; null takes all"
             )
-        self.task, self.sampler, self.curation, self.decoding = task, sampler, curation, decoding
+        self.task, self.sampler, self.decoding = task, sampler, decoding
+        self.reward, self.curation, self.sampling = reward, curation, sampling
         self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
-        self.generator = RolloutGenerator(task, sampler, self.tokenizer, chat, seed)
+        if template := template_of(chat_template):
+            self.tokenizer.chat_template = template
+        self.prompts = PromptEncoder(self.tokenizer, chat, system, examples_of(examples), template_arguments or {})
+        self.generator = RolloutGenerator(task, sampler, self.prompts, seed)
         self.stream: RolloutStream | None = None
 
     def setup(self, stage: str) -> None:
@@ -98,7 +116,7 @@ class RolloutDataModule(LightningDataModule):
         """The same stream however often Lightning asks for it, as it does when it resumes."""
         if self.stream is None:
             self.stream = RolloutStream(
-                self.generator, self.problems_of("train"), self.curation, self.decoding,
+                self.generator, self.problems_of("train"), self.reward, self.curation, self.sampling, self.decoding,
                 self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
                 self.one_step_off_policy,
             )  # fmt: skip
@@ -107,6 +125,9 @@ class RolloutDataModule(LightningDataModule):
     def val_dataloader(self) -> EvaluationStream:
         j = self.evaluation
         return EvaluationStream(self.generator, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
+
+    def teardown(self, stage: str) -> None:
+        self.reward.close()
 
     def wait_for_pending(self) -> None:
         """To be called before the sampler takes other weights."""
@@ -117,10 +138,43 @@ class RolloutDataModule(LightningDataModule):
         problems = self.task.problems(split)
         return problems[: self.first] if split == "train" and self.first is not None else problems
 
+    def example(self) -> str:
+        """One prompt as the policy reads it, and, once there is one, its first answer."""
+        answer = self.stream.example if self.stream else None
+        problem = answer.problem if answer else self.problems_of("train")[0]
+        count = len(self.prompts.encode(problem))
+        parts = [(f"a prompt, as the policy reads it: {count} tokens", self.prompts.shown(problem))]
+        if answer:
+            written = self.tokenizer.decode(list(answer.tokens), skip_special_tokens=False)
+            parts += [
+                (f"its first answer, as it was written: {len(answer.tokens)} tokens", str(written)),
+                (f"as it is judged: {answer.verdict.status}, {answer.verdict.reward:g}", answer.text),
+            ]
+        return "".join(f"--- {title} ---\n{text}\n" for title, text in parts)
+
     @property
     def report(self) -> dict[str, float]:
         """What the stream saw while it made the last rollout."""
         return self.stream.report if self.stream else {}
+
+    def check_problems(self) -> None:
+        """Raises ValueError for what cannot be asked or judged, or would be lost on the way."""
+        if not self.task.verifies and any(isinstance(one, Correct) for one in self.reward.parts.values()):
+            raise ValueError("task.answer=null has nothing to check for reward=[correct]; take reward=[trl] or [verl]")
+        for split in dict.fromkeys(("train", self.evaluation.split)):
+            problems = self.problems_of(split)
+            for problem in problems[: READ if len(problems) < maxsize else 1]:
+                self.prompts.check(problem)
+        self.sampling.check(self.problems_of("train"))
+        self.reward.check(self.problems_of("train")[0])
+        self.prompts.check_written("task.marker", self.task.markers())
+        for name, reward in self.reward.parts.items():
+            self.prompts.check_written(f"reward.{name}", reward.markers())
+
+    def easy_reward(self) -> str | None:
+        """A sentence where a constant answer earns much; `isentropic audit-task` looks more closely."""
+        problems = self.problems_of("train")
+        return short(self.task, [problems[i] for i in range(min(len(problems), FEW_PROBLEMS))])
 
     def check_context(self, context: int) -> None:
         """Raises ValueError if a prompt leaves no room for its answer: of few problems the longest, else the first."""
@@ -130,7 +184,7 @@ class RolloutDataModule(LightningDataModule):
             problems = self.problems_of(split)
             read = problems[:READ] if len(problems) == maxsize else problems
             suspects = heapq.nlargest(READ, read, key=lambda problem: len(problem.prompt))
-            longest = max(len(self.generator.encode(problem.prompt)) for problem in suspects)
+            longest = max(len(self.prompts.encode(problem)) for problem in suspects)
             if longest + decoding.max_tokens > context:
                 raise ValueError(
                     f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens} it does not fit "
@@ -145,6 +199,21 @@ def check_group(size: int, group: int) -> None:
         lower = size // group * group
         fit = f"the nearest that fit are {lower} and {lower + group}" if lower else f"the smallest that fits is {group}"
         raise ValueError(f"rollout.batch_size={size} is not a multiple of rollout.group_size={group}; {fit}")
+
+
+def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:
+    """Raises ValueError where a curator forgets rewards, or length is charged twice."""
+    others = [name for name, one in reward.parts.items() if not isinstance(one, Correct)]
+    for key, curator in curation.items():
+        if curator.replaces_reward and others:
+            raise ValueError(
+                f"rollout.curation.{key} replaces every reward by the verdict, and {others[0]} would be lost; leave it "
+                "out: reward.correct.weight=2 sets right and wrong as far apart as 1 and -1 are"
+            )
+        if curator.charges_length and any(isinstance(one, Length) for one in reward.parts.values()):
+            raise ValueError(
+                f"rollout.curation.{key} and the reward length both charge for length; leave one of them out"
+            )
 
 
 def check_decoding(decoding: Decoding) -> None:

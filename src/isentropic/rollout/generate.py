@@ -3,63 +3,60 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeVar
-
-from transformers import PreTrainedTokenizerBase
+from typing import NamedTuple, TypeVar
 
 from isentropic.batch import RolloutBatch
+from isentropic.reward import Answer
 from isentropic.rollout.collate import collate
+from isentropic.rollout.prompts import PromptEncoder
 from isentropic.sampler import Decoding, Sampler
-from isentropic.task import Problem, Status, Task
+from isentropic.task import Problem, Task
 
 T = TypeVar("T")
 
 
+class Generated(NamedTuple):
+    """Rows and what stands in each. The reward is the task's own."""
+
+    batch: RolloutBatch
+    answers: list[Answer]
+
+
 @dataclass(frozen=True)
 class RolloutGenerator:
-    """Token ids go to the sampler and come back from it; text is made of them only to be judged.
-
-    Raises ValueError where a chat template is asked for and the tokenizer has none.
-    """
+    """Token ids go to the sampler and come back from it; text is made of them only to be judged."""
 
     task: Task
     sampler: Sampler
-    tokenizer: PreTrainedTokenizerBase
-    chat: bool  # wrap each prompt as a user's message
+    prompts: PromptEncoder
     seed: int
-
-    def __post_init__(self) -> None:
-        if self.chat and not self.tokenizer.chat_template:
-            raise ValueError(
-                f"chat=true, but the tokenizer of {self.tokenizer.name_or_path} has no chat template; take chat=false"
-            )
-
-    def encode(self, prompt: str) -> list[int]:
-        if self.chat:
-            messages = [{"role": "user", "content": prompt}]
-            ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-            return list[int](ids)  # pyright: ignore[reportArgumentType]
-        return self.tokenizer.encode(prompt)
 
     def generate(
         self, problems: Sequence[Problem], groups: Sequence[int], count: int, decoding: Decoding, draw: str
-    ) -> tuple[RolloutBatch, list[Status], list[str]]:
-        """`count` completions of each problem, how each was judged, and its text.
+    ) -> Generated:
+        """`count` completions of each problem, judged.
 
         Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds.
         """
-        prompts = [self.encode(problem.prompt) for problem in problems]
+        prompts = [self.prompts.encode(problem) for problem in problems]
         seeds = [self.seed_of(draw, group, count) for group in groups]
         answers = self.sampler.sample(prompts, count, seeds, decoding)
         completions = [completion for group in answers for completion in group]
-        texts = self.tokenizer.batch_decode(
+        texts = self.prompts.tokenizer.batch_decode(
             [completion.tokens for completion in completions],
             skip_special_tokens=True,
             clean_up_tokenization_spaces=False,
         )
-        verdicts = self.task.verify(repeat(problems, count), texts)
-        batch = collate(repeat(prompts, count), completions, verdicts, repeat(groups, count))
-        return batch, [verdict.status for verdict in verdicts], texts
+        asked, ids = repeat(problems, count), repeat(groups, count)
+        verdicts = self.task.verify(asked, texts)
+        numbers = [problem.id for problem in asked]
+        batch = collate(repeat(prompts, count), completions, verdicts, ids, numbers)
+        rows = zip(asked, texts, completions, verdicts, ids, strict=True)
+        answers = [
+            Answer(problem, text, one.tokens, one.finish, group, row % count, verdict, self.prompts.messages(problem))
+            for row, (problem, text, one, verdict, group) in enumerate(rows)
+        ]
+        return Generated(batch, answers)
 
     def seed_of(self, draw: str, group: int, count: int) -> int:
         """That of a group's first completion; the engine draws the i-th with seed + i, so groups lie `count` apart."""

@@ -3,21 +3,26 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from functools import lru_cache
-from sys import maxsize
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from isentropic.batch import RolloutBatch
-from isentropic.distributed import average, largest, rank, world_size
+from isentropic.distributed import average, gather_pairs, largest, rank, world_size
 from isentropic.reductions import group_mean
+from isentropic.reward import Answer
+from isentropic.reward.total import PARTS, Rewards, Tally, means
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
-from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.generate import Generated, RolloutGenerator
 from isentropic.rollout.reflection import reflects
+from isentropic.rollout.sampling import Asked, Order, ProblemSampler
 from isentropic.sampler import Decoding
-from isentropic.task import Problem, Status
+from isentropic.state import Memory
+from isentropic.task import Problem
+
+FIRST = 2  # rollouts after which parts are looked at, besides every checkpoint
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,9 @@ class Drawn:
     batch: RolloutBatch
     tries: int
     seen: Counter[str]
+    rewards: Tally
+    order: Order
+    rates: list[tuple[float, float]]  # of each group asked, its turn and the share that was right
     fallback: RolloutBatch | None
 
 
@@ -41,7 +49,9 @@ class RolloutStream:
         self,
         generator: RolloutGenerator,
         problems: Sequence[Problem],
+        rewards: Rewards,
         curate: dict[str, Curator],
+        sampling: ProblemSampler,
         decoding: Decoding,
         steps: int,
         prompts: int,  # of one rollout, over all ranks
@@ -50,10 +60,18 @@ class RolloutStream:
         seed: int,
         ahead: bool,
     ) -> None:
-        self.generator, self.problems, self.curate, self.decoding = generator, problems, curate, decoding
+        self.generator, self.problems, self.decoding = generator, problems, decoding
+        self.rewards, self.curate, self.sampling = rewards, curate, sampling
+        self.memory = Memory(
+            {"rollout.sampling": sampling}
+            | {f"rollout.curation.{name}": curator for name, curator in curate.items()}
+            | {f"reward.{name}": reward for name, reward in rewards.parts.items()}
+        )
+        self.snapshot: dict[str, Any] | None = None  # from before what is drawn ahead
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
         self.step = 0  # rollouts made
         self.position = 0  # prompts asked, over all ranks; the next one's group id
+        self.example: Answer | None = None  # the first of this run
         self.report: dict[str, float] = {}  # of the last rollout, over all ranks
         self.aside = ThreadPoolExecutor(1) if ahead else None
         self.coming: Future[Drawn] | None = None
@@ -65,7 +83,10 @@ class RolloutStream:
         while self.step < self.steps:
             rollout = self.fill()
             self.step += 1
+            if self.step <= FIRST:
+                self.memory.check()
             if self.aside and self.step < self.steps:
+                self.snapshot = self.memory.snapshot()
                 self.coming = self.aside.submit(self.draw)
             yield rollout
 
@@ -77,33 +98,51 @@ class RolloutStream:
     def fill(self) -> RolloutBatch:
         """The next rollout; the only place where ranks meet, as an update may run while another is drawn."""
         drawn = self.coming.result() if self.coming else self.draw()
-        self.coming = None
+        self.coming = self.snapshot = None
         tries = largest(drawn.tries)  # ranks need not ask equally often
         wanted = self.prompts // world_size()
         self.report = {"rollout/tries": float(tries)} | shares(drawn.seen, groups(drawn.batch) / wanted)
+        self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
+        if self.sampling.state_dict():
+            self.sampling.observe(self.asked(drawn), tries * self.prompts, self.prompts)
         self.position += tries * self.prompts
         return drawn.batch if len(drawn.batch.tokens) or drawn.fallback is None else drawn.fallback
+
+    def asked(self, drawn: Drawn) -> list[Asked]:
+        """What all ranks asked, in its order. All ranks must call."""
+        turns = sorted((int(turn), rate) for turn, rate in gather_pairs(drawn.rates))
+        places = [drawn.order(turn) for turn, _ in turns]
+        return [
+            Asked(turn, place, self.problems[place].id, rate) for (turn, rate), place in zip(turns, places, strict=True)
+        ]
 
     def draw(self) -> Drawn:
         """Rounds until enough groups are kept. After `max_tries`, what there is, or else one group as it was asked."""
         wanted = self.prompts // world_size()
         kept: list[RolloutBatch] = []
-        seen = Counter[str]()
+        seen, tally_of_rewards = Counter[str](), Tally()
         fallback: RolloutBatch | None = None
+        order = self.sampling.order(self.problems, self.position, self.prompts, self.seed)
+        rates = list[tuple[float, float]]()
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
-            asked, statuses, texts = self.round(self.position + len(kept) * self.prompts)
+            asked, answers = self.round(order, len(kept) * self.prompts)
+            self.example = self.example or answers[0]
             seen.update(tally(asked))
-            seen.update(statuses)
-            seen["reflection"] += sum(map(reflects, texts))
+            seen.update(answer.verdict.status for answer in answers)
+            seen["reflection"] += sum(reflects(answer.text) for answer in answers)
+            scores = self.rewards(answers)
+            tally_of_rewards.add(scores)
+            asked = replace(asked, reward=torch.tensor(scores.total, dtype=torch.float32))
+            rates += rates_of(asked, self.position)
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
         self.generator.sampler.participate_idle(self.decoding)
-        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, fallback)
+        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, tally_of_rewards, order, rates, fallback)
 
-    def round(self, start: int) -> tuple[RolloutBatch, list[Status], list[str]]:
+    def round(self, order: Order, start: int) -> Generated:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
-        ids = range(start + rank(), start + self.prompts, world_size())
-        problems = [self.problems[place(i, len(self.problems), self.seed)] for i in ids]
+        turns = range(start + rank(), start + self.prompts, world_size())
+        problems, ids = [self.problems[order(turn)] for turn in turns], [self.position + turn for turn in turns]
         return self.generator.generate(problems, ids, self.group, self.decoding, draw="train")
 
     def curated(self, batch: RolloutBatch) -> RolloutBatch:
@@ -111,11 +150,15 @@ class RolloutStream:
             batch = curator(batch)
         return batch
 
-    def state_dict(self) -> dict[str, int]:
-        return {"step": self.step, "position": self.position}
+    def state_dict(self) -> dict[str, Any]:
+        """All ranks must call. Raises StateError for a part that would forget something."""
+        self.memory.check()
+        parts = self.memory.state_dict(self.snapshot)
+        return {"step": self.step, "position": self.position} | ({"parts": parts} if parts else {})
 
-    def load_state_dict(self, state: dict[str, int]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self.step, self.position = state["step"], state["position"]
+        self.memory.load_state_dict(state.get("parts", {}))
 
 
 class EvaluationStream:
@@ -171,13 +214,14 @@ def shares(seen: Counter[str], filled: float) -> dict[str, float]:
     return found | {"rollout/filled": filled, "rollout/tokens": tokens * world_size()}
 
 
-def place(index: int, size: int, seed: int) -> int:
-    """Where the index-th problem asked stands in its set: as made if that is endless, else shuffled anew each epoch."""
-    if size == maxsize:
-        return index
-    return _shuffled(size, seed, index // size)[index % size]
+def rates_of(asked: RolloutBatch, position: int) -> list[tuple[float, float]]:
+    """Of each group its turn in the rollout, and the share of its answers that were right."""
+    right = group_mean(asked.correct.float(), asked.group)
+    return list(dict(zip((asked.group - position).tolist(), right.tolist(), strict=True)).items())
 
 
-@lru_cache(maxsize=2)
-def _shuffled(size: int, seed: int, epoch: int) -> list[int]:
-    return torch.randperm(size, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)).tolist()
+def over_ranks(tally: Tally, rewards: Rewards) -> dict[str, float]:
+    """Sums and numbers of each reward, divided by the number of ranks. All must call."""
+    names = [f"{name}/{part}" for name in rewards.parts for part in PARTS]
+    sums = torch.tensor([tally.sums.get(name, 0.0) for name in names], dtype=torch.float64)
+    return dict(zip(names, average(sums).tolist(), strict=True))

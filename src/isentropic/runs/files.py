@@ -9,6 +9,7 @@ STATUS = "status.json"
 CAGE = "cage.txt"  # what held answers while they were judged
 METRICS = "metrics.csv"
 SAMPLES = "samples.jsonl"  # completions, token by token
+EXAMPLE = "example.txt"  # one prompt and its answer, as they are read
 SCORES = "scores.json"  # of `isentropic eval`
 CURVES = "curves.png"
 LOG = "train.log"  # what a run printed that others started

@@ -1,11 +1,14 @@
 """What is asked, and was it answered?"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Literal
 
 Split = Literal["train", "validation", "test"]  # learn from, choose settings by, report on
+Message = dict[str, str]  # of a chat: role and content
 Status = Literal["right", "wrong", "unsimplified", "unparseable", "timeout", "crash"]
 
 
@@ -15,6 +18,14 @@ class Problem:
 
     prompt: str
     reference: Any
+    before: tuple[Message, ...] = ()  # messages of a chat before the prompt: a system's, examples
+    columns: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)  # of its row, for rewards
+
+    @cached_property
+    def id(self) -> int:
+        """Of its content, the same in every run and process; 63 bits, for tensors."""
+        content = "\0".join([*(f"{m['role']}\0{m['content']}" for m in self.before), self.prompt])
+        return int.from_bytes(blake2b(content.encode(), digest_size=8).digest()) >> 1
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,18 @@ class Task(ABC):
     def gold(self, problem: Problem) -> str | None:
         """The answer that the reference says is right; None where it names none."""
         return problem.reference if isinstance(problem.reference, str) else None
+
+    @property
+    def verifies(self) -> bool:
+        """Whether there is anything to check an answer against."""
+        return True
+
+    def markers(self) -> Sequence[str]:
+        """Texts that it looks for in an answer, such as a marker: decoding must keep them."""
+        return ()
+
+    def check(self) -> None:
+        """Before a run, what takes its time: raises ValueError for problems that cannot be judged."""
 
     def close(self) -> None:
         """Ends worker processes, if there are any."""

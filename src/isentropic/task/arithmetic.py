@@ -44,6 +44,9 @@ class Arithmetic(Task):
     def problems(self, split: Split) -> Sequence[Problem]:
         return Endless(partial(self.problem, split))
 
+    def markers(self) -> list[str]:
+        return [self.marker]
+
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         return [self.judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
 

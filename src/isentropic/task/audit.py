@@ -9,30 +9,11 @@ from dataclasses import dataclass
 
 from isentropic.task import Problem, Task
 
-CONSTANTS = (
-    *(
-        "",
-        "nan",
-        "inf",
-        "-inf",
-        "nan+nanj",
-        "1e999",
-        "0",
-        "1",
-        "-1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "10",
-        "16",
-        "0.0",
-        "0.5",
-        "1.0",
-    ),
-    *("True", "False", "yes", "no", "None", "null", "[]", "{}", "()", "[0]", "[[]]", "0 0", "A", "B", "x", "i", "1+1j"),
-    *("00:00", "12:00", "1 day", "?", " ", "impossible", "No solution"),
-)
+NUMBERS = "nan inf -inf nan+nanj 1e999 0 1 -1 2 3 4 5 10 16 0.0 0.5 1.0 1+1j 00:00 12:00"
+WORDS = "True False yes no None null [] {} () [0] [[]] A B x i ?"
+CONSTANTS = ("", " ", *NUMBERS.split(), *WORDS.split(), "0 0", "1 day", "impossible", "No solution")
+FEW = ("", "nan", "0", "1", "True", "[]")  # of a start, where a second is long
+FEW_PROBLEMS = 16
 PROBLEMS = 60
 GOLDS = 20  # of how many problems the gold is tried on all of them
 NOTABLE = 0.1  # mean reward of a constant from which on it is worth a warning
@@ -59,14 +40,21 @@ class Audit:
         return self.earnings[0]
 
 
-def audit(task: Task, problems: Sequence[Problem]) -> Audit:
+def audit(
+    task: Task, problems: Sequence[Problem], constants: Sequence[str] = CONSTANTS, golds_tried: int = GOLDS
+) -> Audit:
     """Every constant, the prompt itself and the first golds on every problem, and every gold on its own."""
     golds = [task.gold(problem) for problem in problems]
-    tried = list(dict.fromkeys([*CONSTANTS, *(gold for gold in golds[:GOLDS] if gold is not None)]))
+    tried = list(dict.fromkeys([*constants, *(gold for gold in golds[:golds_tried] if gold is not None)]))
     earnings = [earning(task, problems, answer, [answer] * len(problems)) for answer in tried]
     earnings.append(earning(task, problems, "the prompt", [problem.prompt for problem in problems]))
     earnings.sort(key=lambda one: (one.reward, one.correct), reverse=True)
     return Audit(len(problems), earnings, unearnable(task, problems), golds.count(None))
+
+
+def short(task: Task, problems: Sequence[Problem]) -> str | None:
+    """What to say at a run's start."""
+    return warning(audit(task, problems, FEW, golds_tried=2))
 
 
 def earning(task: Task, problems: Sequence[Problem], name: str, answers: Sequence[str]) -> Earning:

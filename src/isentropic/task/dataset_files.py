@@ -2,12 +2,44 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 KINDS = (".jsonl", ".json", ".csv", ".parquet")
 Placed = tuple[str, Any]  # where a row stands, as one would say it, and what it holds
+
+
+def from_place(source: str, path: str, subset: str | None, split: str) -> Iterator[Placed]:
+    """Rows of a file, of all files in a folder and below, in the order of their names, or of a set on the hub."""
+    place = Path(path).expanduser()
+    if place.is_dir():
+        files = sorted(file for file in place.rglob("*") if file.suffix in KINDS and file.is_file())
+        if not files:
+            raise ValueError(f"{source} is a folder without any {', '.join(KINDS[:-1])} or {KINDS[-1]} file")
+        for file in files:
+            name = file.relative_to(place).as_posix()
+            for where, row in from_file(f"{source}/{name}", file, ""):
+                yield f"{where} of {name}", row
+    elif path.endswith(KINDS) or place.exists():
+        yield from from_file(source, place, "the name of a data set on the hub")
+    else:
+        yield from from_hub(source, path, subset, split)
+
+
+def column(row: Any, path: str, place: str, key: str) -> Any:
+    """The value of a column, nested by dots. Raises ValueError where the row has none; `key` is the setting's."""
+    value = row
+    for name in [path] if isinstance(row, Mapping) and path in row else path.split("."):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{place} is {row!r:.60}; it must be a record with the column {path} of {key}")
+        record = cast(Mapping[str, Any], value)
+        if record.get(name) is None:
+            raise ValueError(
+                f"{place} lacks {path}; its columns are {', '.join(map(str, record))}; {key} names another"
+            )
+        value = record[name]
+    return value
 
 
 def from_file(source: str, path: Path, otherwise: str) -> Iterator[Placed]:

@@ -51,6 +51,9 @@ class Gsm8k(Task):
             raise ValueError("task.validation=0 holds no training problem out to validate on; 500 would do")
         return self.splits[split]
 
+    def markers(self) -> list[str]:
+        return [self.marker]
+
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         """Texts go to the judges as they are: nothing of them is read in this process."""
         pairs = zip(problems, texts, strict=True)
@@ -102,4 +105,4 @@ class Gsm8k(Task):
         gold = GOLD.search(answer)
         if not gold:
             raise ValueError(f"{place} has an answer that ends in {answer[-40:]!r}, where #### and a number must stand")
-        return Problem(fill(self.template, question), gold[1].replace(",", ""))
+        return Problem(fill(self.template, question), gold[1].replace(",", ""), columns=record)

@@ -59,6 +59,9 @@ class ReasoningGym(Task):
     def problems(self, split: Split) -> Sequence[Problem]:
         return Endless(partial(self.problem, split))
 
+    def markers(self) -> list[str]:
+        return [self.marker]
+
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         """The reward is the task's own score, repaired; an answer is right at the full score of 1.
 

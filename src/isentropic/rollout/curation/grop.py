@@ -4,6 +4,7 @@ Formula C: from one secondary source.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
@@ -24,6 +25,8 @@ class Grop(Curator):
 
     Raises ValueError for a share outside 0.5 to 1 or a negative penalty.
     """
+
+    charges_length: ClassVar[bool] = True
 
     easy: float  # share of right answers from which a group is easy: gamma_1
     penalty: float  # the most that is taken off a reward

@@ -1,6 +1,7 @@
 """Outcome reward: what a verdict is worth, and nothing else; DAPO, eq. 7, gives 1 and -1. arXiv:2503.14476"""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 
@@ -15,6 +16,8 @@ class Outcome(Curator):
 
     Raises ValueError where right is not worth more than wrong.
     """
+
+    replaces_reward: ClassVar[bool] = True
 
     right: float
     wrong: float

@@ -1,8 +1,10 @@
 """Soft overlong punishment (DAPO, eq. 13): a penalty that grows over the last tokens allowed. arXiv:2503.14476"""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from isentropic.batch import RolloutBatch
+from isentropic.reductions import soft_overlong
 from isentropic.rollout.curation import Curator
 
 
@@ -13,6 +15,8 @@ class Overlong(Curator):
     Raises ValueError for a buffer that is empty or longer than the answer may be.
     """
 
+    charges_length: ClassVar[bool] = True
+
     max_length: int  # tokens of a completion
     buffer: int  # tokens before it over which the penalty grows
 
@@ -21,5 +25,5 @@ class Overlong(Curator):
             raise ValueError(f"overlong.buffer={self.buffer} must be from 1 to overlong.max_length={self.max_length}")
 
     def __call__(self, batch: RolloutBatch) -> RolloutBatch:
-        beyond = batch.mask.sum(-1) - (self.max_length - self.buffer)
-        return replace(batch, reward=batch.reward - (beyond / self.buffer).clamp(0, 1))
+        over = soft_overlong(batch.mask.sum(-1), self.max_length, self.buffer)
+        return replace(batch, reward=batch.reward - over)

@@ -1,0 +1,81 @@
+"""What is an answer worth? Each reward by its name and weight; the total is what the policy learns from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from isentropic.task import Problem, Verdict
+
+OnError = Literal["stop", "zero"]
+Value = Any  # a number; None where a reward does not apply; an exception where it failed for this answer. Checked later
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One completion and all that is known of it."""
+
+    problem: Problem
+    text: str  # as it was judged, without special tokens
+    tokens: Sequence[int]
+    finish: Literal["stop", "length"]
+    group: int
+    place: int  # among the answers of its group, from 0
+    verdict: Verdict
+    messages: Sequence[Mapping[str, Any]] | None  # the chat that was asked; None for a plain prompt
+
+    @property
+    def name(self) -> str:
+        """For error messages."""
+        start = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
+        return f"answer {self.place + 1} of group {self.group} ({start!r})"
+
+
+class RewardError(ValueError):
+    """A reward that cannot be used, in one sentence with its name and the answer."""
+
+
+class RewardSource(ABC):
+    """What stands under a name in configs/reward/: one reward, or several."""
+
+    @abstractmethod
+    def rewards(self, name: str) -> "dict[str, Reward]":
+        """By the names that they are logged under."""
+
+
+class Reward(RewardSource):
+    """One number for each answer. On several ranks, each sees its own answers; those of a group come together."""
+
+    weight: float
+
+    @abstractmethod
+    def __call__(self, answers: Sequence[Answer]) -> Sequence[Value]:
+        """What comes back is checked, and awaited if it must be."""
+
+    def rewards(self, name: str) -> "dict[str, Reward]":
+        return {name: self}
+
+    @property
+    def title(self) -> str:
+        """What error messages call it beside its name."""
+        return type(self).__name__
+
+    @property
+    def call_timeout(self) -> float | None:
+        """Seconds, for all answers of one call."""
+        return None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it counts as 0 where it fails, and the run goes on."""
+        return False
+
+    def markers(self) -> Sequence[str]:
+        """Texts that it looks for in an answer, such as tags: decoding must keep them."""
+        return ()
+
+    def check(self, problem: Problem) -> None:
+        """Raises ValueError for a problem that it cannot judge answers to; called before the engine starts."""
+
+    def close(self) -> None:
+        """Ends worker processes, if there are any."""

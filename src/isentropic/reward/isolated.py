@@ -1,0 +1,65 @@
+"""Functions of one's own in the judges' processes, where what they parse or run can neither hang nor break the run.
+
+A judge is named `isentropic.reward.isolated:trl=package.module.name`, so that the function is there before the limits.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from isentropic.reward import Value
+from isentropic.reward.functions import asked_for, function_at
+from isentropic.reward.limits import settled
+from isentropic.task import Status, Verdict
+from isentropic.task.judge_pool import JudgePool
+
+Judged = tuple[float, bool, Status]
+WORDS = {
+    "timeout": "did not come back within {timeout:g} seconds (timeout)",
+    "crash": "raised, ended its process or gave no finite number; isolated=false would tell which",
+}
+
+
+def __getattr__(name: str) -> Callable[[Mapping[str, Any]], Judged]:
+    """The judge that a verifier process looks up by name."""
+    convention, equals, path = name.partition("=")
+    if not equals:
+        raise AttributeError(name)
+    function, several = function_at(path), convention == "trl"
+
+    def judge(given: Mapping[str, Any]) -> Judged:
+        value = settled(function, **asked_for(function, given))
+        if several:
+            (value,) = value
+        value = score_in(value)
+        if value is None:
+            return 0.0, False, "unparseable"
+        if isinstance(value, str) or not isfinite(value):
+            raise ValueError(value)
+        return float(value), True, "right"
+
+    return judge
+
+
+def score_in(value: Any) -> Any:
+    """verl's functions may give a record with the score in it."""
+    return value["score"] if isinstance(value, Mapping) and "score" in value else value
+
+
+class Pool:
+    """Judges' processes for one function, which start at the first call."""
+
+    def __init__(self, convention: str, path: str, workers: int, timeout: float, memory: float) -> None:
+        self.verifier = JudgePool(f"{__name__}:{convention}={path}", workers, timeout, memory)
+        self.timeout = timeout
+
+    def __call__(self, calls: Sequence[Mapping[str, Any]]) -> list[Value]:
+        return [self.value(verdict) for verdict in self.verifier([(dict(call),) for call in calls])]
+
+    def value(self, verdict: Verdict) -> Value:
+        if verdict.status in WORDS:
+            return TimeoutError(WORDS[verdict.status].format(timeout=self.timeout))
+        return None if verdict.status == "unparseable" else verdict.reward
+
+    def close(self) -> None:
+        self.verifier.close()

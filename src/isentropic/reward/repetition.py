@@ -1,0 +1,26 @@
+"""Repetition: the share of n-grams that an answer has written before, as a penalty. arXiv:2502.03373"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from isentropic.reward import Answer, Reward
+
+
+@dataclass(frozen=True)
+class Repetition(Reward):
+    """0 where every n-gram of tokens is new, towards -1 where all repeat. Raises ValueError below one token."""
+
+    weight: float
+    size: int  # tokens of an n-gram; short ones repeat in any text
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"reward.repetition.size={self.size} must be at least 1 token")
+
+    def __call__(self, answers: Sequence[Answer]) -> list[float]:
+        return [-repeated(answer.tokens, self.size) for answer in answers]
+
+
+def repeated(tokens: Sequence[int], size: int) -> float:
+    grams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0

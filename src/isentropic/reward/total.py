@@ -1,0 +1,185 @@
+"""Rewards of one run together: each checked, weighted and counted, whatever a function of one's own gives back."""
+
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from isentropic.reward import Answer, Reward, RewardError, RewardSource, Value
+from isentropic.reward.limits import within
+from isentropic.task import Problem
+
+PARTS = ("sum", "given", "failed")  # what is counted of each reward
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of some answers. The total counts what does not apply as 0, as TRL does."""
+
+    total: list[float]
+    by_name: dict[str, list[float | None]]
+    failed: dict[str, int]
+
+
+@dataclass(eq=False)
+class Failure(Exception):
+    """What a reward did wrong; with one answer where that is known."""
+
+    text: str
+    answer: Answer | None = None
+
+
+@dataclass
+class Tally:
+    """Means per reward over many answers: sums and numbers, which add up over rounds and ranks."""
+
+    sums: dict[str, float] = field(default_factory=dict[str, float])
+
+    def add(self, scores: Scores) -> None:
+        for name, values in scores.by_name.items():
+            given = [value for value in values if value is not None]
+            for part, value in zip(PARTS, (sum(given), len(given), scores.failed[name]), strict=True):
+                self.sums[f"{name}/{part}"] = self.sums.get(f"{name}/{part}", 0.0) + value
+
+
+class Rewards:
+    """Raises ValueError where there is none, or two would be logged under one name."""
+
+    def __init__(self, sources: Mapping[str, RewardSource]) -> None:
+        self.parts: dict[str, Reward] = {}
+        for key, source in sources.items():
+            for name, reward in source.rewards(key).items():
+                if name in self.parts:
+                    raise ValueError(f"reward.{key} brings {name}, which another reward is called; rename one of them")
+                self.parts[name] = reward
+        if not self.parts:
+            raise ValueError("reward=[] leaves nothing to learn from; take reward=[correct]")
+        self.warned = set[str]()
+
+    def __call__(self, answers: Sequence[Answer]) -> Scores:
+        """Raises RewardError, a sentence, for a reward that fails and is not to go on."""
+        total, scores = [0.0] * len(answers), Scores([], {}, {})
+        for name, reward in self.parts.items():
+            values, failed = self.values(name, reward, answers)
+            scores.by_name[name], scores.failed[name] = values, failed
+            total = [t + reward.weight * (0.0 if v is None else v) for t, v in zip(total, values, strict=True)]
+        return Scores(total, scores.by_name, scores.failed)
+
+    def values(self, name: str, reward: Reward, answers: Sequence[Answer]) -> tuple[list[float | None], int]:
+        """What it gave, 0 in the place of what failed, and how many failed."""
+        try:
+            given = all_of(reward, answers)
+        except Failure as failure:
+            self.refuse(name, reward, failure if reward.goes_on else located(reward, answers, failure))
+            return [0.0] * len(answers), len(answers)
+        values, failed = list[float | None](), 0
+        for value, answer in zip(given, answers, strict=True):
+            try:
+                values.append(number(value, answer))
+            except Failure as failure:
+                self.refuse(name, reward, failure)
+                values.append(0.0)
+                failed += 1
+        return values, failed
+
+    def refuse(self, name: str, reward: Reward, failure: Failure) -> None:
+        """Raises RewardError, or says once that the run goes on."""
+        where = f" for {failure.answer.name}" if failure.answer else ""
+        sentence = f"reward.{name} ({reward.title}) {failure.text}{where}"
+        if not reward.goes_on:
+            hint = "; its on_error=zero would go on with 0" if type(reward).goes_on is not Reward.goes_on else ""
+            raise RewardError(f"{sentence}{hint}") from failure.__cause__
+        if name not in self.warned:
+            self.warned.add(name)
+            warnings.warn(f"{sentence}; it counts as 0, here and wherever it fails again", stacklevel=2)
+
+    def check(self, problem: Problem) -> None:
+        """Raises ValueError for a problem that a reward cannot judge answers to."""
+        for name, reward in self.parts.items():
+            try:
+                reward.check(problem)
+            except ValueError as error:
+                raise ValueError(f"reward.{name}: {error}") from error
+
+    def close(self) -> None:
+        for reward in self.parts.values():
+            reward.close()
+
+
+def means(sums: Mapping[str, float], rewards: Rewards) -> dict[str, float]:
+    """Metrics from the sums of a Tally. A mean over nothing is NaN."""
+    found: dict[str, float] = {}
+    for name, reward in rewards.parts.items():
+        given, failed = sums.get(f"{name}/given", 0.0), sums.get(f"{name}/failed", 0.0)
+        found[f"reward/{name}"] = sums.get(f"{name}/sum", 0.0) / given if given else float("nan")
+        if reward.goes_on:
+            found[f"reward/{name}_failed"] = failed / given if given else 0.0
+    return found
+
+
+def all_of(reward: Reward, answers: Sequence[Answer]) -> list[Value]:
+    """What one call gives. Raises Failure where there is not one value for each answer."""
+    try:
+        given: Any = within(reward.call_timeout, reward, answers)
+    except Exception as error:
+        raise Failure(raised(error)) from error
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
+        raise Failure(f"returned {given!r:.60}, where a list with a number for each of {len(answers)} answers must be")
+    if len(given) != len(answers):
+        raise Failure(f"gave {len(given)} values for {len(answers)} answers")
+    return list(given)
+
+
+def located(reward: Reward, answers: Sequence[Answer], failure: Failure) -> Failure:
+    """With the first answer for which it raises alone too, if there is one. What hung would hang again."""
+    if failure.__cause__ is None or isinstance(failure.__cause__, TimeoutError):
+        return failure
+    for answer in answers:
+        try:
+            all_of(reward, [answer])
+        except Failure as alone:
+            found = Failure(alone.text, answer)
+            found.__cause__ = alone.__cause__
+            return found
+    return failure
+
+
+def number(value: Any, answer: Answer) -> float | None:
+    """Raises Failure for what is no finite number; None stays."""
+    if value is None:
+        return None
+    if isinstance(value, Exception):
+        failure = Failure(raised(value), answer)
+        failure.__cause__ = value
+        raise failure
+    plain = value.item() if hasattr(value, "item") and getattr(value, "size", None) != 0 and one(value) else value
+    if not isinstance(plain, Real):
+        raise Failure(f"returned {plain!r:.60}, which is {article(plain)} and no number,", answer)
+    if not isfinite(plain):
+        raise Failure(f"returned {float(plain)}, which is not finite,", answer)
+    return float(plain)
+
+
+def one(value: Any) -> bool:
+    """Whether a tensor or array holds a single number."""
+    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 0)
+    return count == 1
+
+
+def article(value: Any) -> str:
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+def raised(error: BaseException) -> str:
+    """What happened and where in the function's own code."""
+    if isinstance(error, TimeoutError):
+        return " ".join(str(error).split())
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "isentropic/reward/" not in frame.filename
+    ]
+    where = f" in {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"raised {type(error).__name__}: {' '.join(str(error).split()):.200}{where}"

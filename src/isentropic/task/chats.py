@@ -1,0 +1,46 @@
+"""A question out of a column: a text, or a chat with what was said before."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from isentropic.task import Message
+
+Chat = list[Mapping[str, Any]]
+
+
+def asked(value: Any, place: str) -> tuple[str, tuple[Message, ...]]:
+    """The question, and the messages before it: a system's, examples. What follows the user's last message is left out.
+
+    Raises ValueError for a chat in which the user says nothing.
+    """
+    if not is_chat(value):
+        return (
+            value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        ), ()
+    chat = [{"role": str(message["role"]), "content": text_of(message.get("content"))} for message in cast(Chat, value)]
+    last = max((i for i, message in enumerate(chat) if message["role"] == "user"), default=None)
+    if last is None:
+        raise ValueError(f"{place} has a chat in which the user says nothing: {value!r:.80}")
+    return chat[last]["content"], tuple(chat[:last])
+
+
+def plain(value: Any) -> str:
+    """A text as it is; of a chat the last message; of several answers all, as one would list them."""
+    if is_chat(value):
+        return text_of(cast(Chat, value)[-1].get("content"))
+    return ", ".join(map(str, cast(list[Any], value))) if isinstance(value, list) else str(value)
+
+
+def is_chat(value: Any) -> bool:
+    items = cast(list[Any], value) if isinstance(value, list) else []
+    return bool(items) and all(isinstance(item, Mapping) and "role" in item for item in items)
+
+
+def text_of(content: Any) -> str:
+    """Of a message whose content is a list of parts, its texts."""
+    if isinstance(content, list):
+        parts = cast(list[Any], content)
+        return "".join(
+            str(cast(Mapping[str, Any], p).get("text", "")) if isinstance(p, Mapping) else str(p) for p in parts
+        )
+    return "" if content is None else str(content)

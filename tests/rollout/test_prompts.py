@@ -1,0 +1,103 @@
+import json
+
+import pytest
+from tokenizers.processors import TemplateProcessing
+from transformers import AutoTokenizer
+
+from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
+from isentropic.task import Problem
+
+CHAT = (
+    "{% for m in messages %}{% if m.role == 'system' %}*{% endif %}{{ m.content }};{% endfor %}"
+    "{% if add_generation_prompt %}>{% endif %}"
+)
+ONLY_LAST = "{{ messages[-1].content }}>"
+REFUSES = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + CHAT
+
+
+@pytest.fixture
+def encoder(parts):
+    def make(template=CHAT, chat=True, system=None, examples=(), **arguments):
+        tokenizer = AutoTokenizer.from_pretrained(parts.model)
+        tokenizer.chat_template = template
+        return PromptEncoder(tokenizer, chat, system, examples, arguments)
+
+    return make
+
+
+def ids(parts, text):
+    return [parts.symbols.index(symbol) for symbol in text]
+
+
+def test_a_chat_is_system_examples_and_question(encoder, parts):
+    examples = [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "2"}]
+    made = encoder(system="7", examples=examples)
+    assert made.encode(Problem("1+2", 3)) == ids(parts, "*7;1+1;2;1+2;>")
+    own = Problem("1+2", 3, before=({"role": "system", "content": "8"},))
+    assert made.encode(own) == ids(parts, "*8;1+1;2;1+2;>")  # a row's own takes its place
+    assert [m["role"] for m in made.messages(own)] == ["system", "user", "assistant", "user"]
+    made.check(own)
+    assert made.shown(own) == "*8;1+1;2;1+2;>"
+
+
+def test_arguments_reach_the_template_and_those_it_does_not_read_are_refused(encoder, parts):
+    template = CHAT + "{% if enable_thinking %}={% endif %}"
+    assert encoder(template, enable_thinking=True).encode(Problem("1", 1)) == ids(parts, "1;>=")
+    assert encoder(template, enable_thinking=False).encode(Problem("1", 1)) == ids(parts, "1;>")
+    with pytest.raises(ValueError, match=r"template_arguments\.enable_thinkin is not .*; did you mean enable_thinking"):
+        encoder(template, enable_thinkin=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"template": None}, r"chat=true, but the tokenizer of .* has no chat template; take chat=false"),
+        ({"template": "{{ messages | length }}>"}, r"the chat template loses the question \('1\+2'\)"),
+        ({"template": ONLY_LAST, "system": "7"}, r"the chat template loses a message of system \('7'\)"),
+        ({"template": REFUSES, "system": "7"}, r"refuses messages of system, user \(System role not supported\)"),
+        ({"template": CHAT.replace("}>{", "}<eos>{")}, r"the prompt ends with the end token <eos>, after which"),
+        ({"chat": False, "system": "7"}, r"rollout\.system is for a chat, and rollout\.chat=false is plain text"),
+    ],
+)  # fmt: skip
+def test_what_would_be_lost_is_one_sentence(encoder, settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        encoder(**settings).check(Problem("1+2", 3))
+
+
+def test_plain_text_has_no_place_for_messages(encoder):
+    with pytest.raises(ValueError, match=r"chats with messages before the question \(system\), which"):
+        encoder(chat=False).check(Problem("1+2", 3, before=({"role": "system", "content": "8"},)))
+
+
+def test_a_tokenizer_that_appends_its_end_token_does_not_end_the_prompt_with_it(parts, tmp_path):
+    tokenizer = AutoTokenizer.from_pretrained(parts.model)
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<pad> $A <eos>", special_tokens=[("<pad>", 0), ("<eos>", 1)]
+    )
+    made = PromptEncoder(tokenizer, False, None, (), {})
+    assert tokenizer.encode("1+2")[-1] == 1 and made.encode(Problem("1+2", 3)) == [0, *ids(parts, "1+2")]
+    made.check(Problem("1+2", 3))
+
+
+def test_a_marker_that_decoding_takes_out_is_refused(parts):
+    tokenizer = AutoTokenizer.from_pretrained(parts.model)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<answer>"]})
+    made = PromptEncoder(tokenizer, False, None, (), {})
+    with pytest.raises(ValueError, match=r"task\.marker looks for '<answer>' in answers, and"):
+        made.check_written("task.marker", ["<answer>"])
+    made.check_written("task.marker", ["Answer:", "</think>"])
+
+
+def test_templates_and_examples_are_texts_or_files(tmp_path):
+    (tmp_path / "mine.jinja").write_text(CHAT)
+    assert template_of(str(tmp_path / "mine.jinja")) == template_of(CHAT) == CHAT and template_of(None) is None
+    with pytest.raises(ValueError, match=r"rollout\.chat_template=nowhere\.jinja is neither a file nor a template"):
+        template_of("nowhere.jinja")
+    messages = [{"role": "user", "content": "1+1"}, {"role": "assistant", "content": "2"}]
+    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, messages)))
+    (tmp_path / "few.json").write_text(json.dumps(messages))
+    assert examples_of(str(tmp_path / "few.jsonl")) == examples_of(str(tmp_path / "few.json")) == examples_of(messages)
+    with pytest.raises(ValueError, match=r"message 1 of rollout\.examples is .*; it must have a role and a content"):
+        examples_of([{"user": "1+1"}])
+    with pytest.raises(ValueError, match=r"rollout\.examples=nowhere\.json is not a file"):
+        examples_of("nowhere.json")
