@@ -61,7 +61,7 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path, cfg.rollout.group_size)
     from lightning import seed_everything
 
-    from isentropic.policy.checkpoint.checks import check
+    from isentropic.policy.checkpoint_checks import check
 
     quiet()  # once more, as lightning sets its own level when it is imported
     seed_everything(cfg.seed, verbose=False)
@@ -144,7 +144,7 @@ def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
 
     But a run's `own` may lack only its last evaluation.
     """
-    from isentropic.policy.checkpoint.checks import check
+    from isentropic.policy.checkpoint_checks import check
 
     if cfg.ckpt_path:
         with bad_input("ckpt_path"):

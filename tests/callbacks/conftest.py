@@ -18,7 +18,7 @@ from isentropic.algorithm.clipping.fixed import Fixed
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.ratio.token import TokenRatio
 from isentropic.batch import Credit, Drive, RolloutBatch, ScoredBatch, TokenStats
-from isentropic.policy.checkpoint.sharded import CheckpointFiles
+from isentropic.policy.checkpoint_files import CheckpointFiles
 from isentropic.policy.log_row import RolloutTrace
 from isentropic.policy.module import PolicyModule
 from isentropic.policy.timing import Clock

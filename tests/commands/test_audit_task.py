@@ -9,24 +9,21 @@ WRAPPED = "Solve the following problem and give the last line as an answer. How 
 
 
 @pytest.mark.slow
-def test_what_is_wrong_with_a_data_set_is_found(forks, tmp_path: Path):
-    train = [
-        {"question": f"How many apples are {i} and 2 apples?", "answer": f"#### {7 if i % 2 else i + 2}"}
-        for i in range(40)
-    ]
-    test = [{"question": f"How many apples are {i} and 1 apples?", "answer": f"#### {i + 1}"} for i in range(4)]
+def test_what_is_wrong_with_a_data_set_is_found(forks, tiny_model: str, tmp_path: Path):
+    asked = "How many apples are {} and {} apples?"
+    train = [{"question": asked.format(i, 2), "answer": f"#### {7 if i % 2 else i + 2}"} for i in range(40)]
+    test = [{"question": asked.format(i, 1), "answer": f"#### {i + 1}"} for i in range(4)]
     train += [{"question": WRAPPED.format(i), "answer": f"#### {i + 1}"} for i in range(3)]
-    train += [train[0], {"question": "long " * 400, "answer": "#### 1"}]
+    train += [train[0]]
     files = tmp_path / "train.jsonl", tmp_path / "test.jsonl"
     for file, rows in zip(files, (train, test), strict=True):
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run = tmp_path / "run"
-    (result,) = forks(
-        "isentropic.commands.audit_task",
-        (["task=gsm8k", f"task.train={files[0]}", f"task.test={files[1]}", "task.workers=1", "sampler.max_model_len=4096",
-          "policy.model.path=" + str(Path(__file__).parents[2] / "src/isentropic/assets/countdown"),
-          "rollout.decoding.max_tokens=4000", f"hydra.run.dir={run}"], {}),
-    )  # fmt: skip
+    settings = [
+        "task=gsm8k", f"task.train={files[0]}", f"task.test={files[1]}", "task.workers=1", "task.template='{question}'",
+        f"policy.model.path={tiny_model}", "rollout.decoding.max_tokens=8", f"hydra.run.dir={run}",
+    ]  # fmt: skip
+    (result,) = forks("isentropic.commands.audit_task", (settings, {}))
     assert result.returncode == 0, result.stderr
     found = json.loads((run / "audit.json").read_text())
     assert found["constants"][0]["answer"] == "7" and 0.4 < found["constants"][0]["reward"] < 0.6

@@ -59,6 +59,7 @@ def test_golds_that_nobody_can_earn_are_listed(tmp_path):
         test={"two": sets[1]},
         longest=None,
         validation=0,
+        bad_answers="drop",
         template="{question}",
         marker="Answer:",
         strictness="strict",

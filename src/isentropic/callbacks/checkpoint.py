@@ -17,7 +17,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.graceful_stop import LIMIT, STOP, GracefulStop, leave
 from isentropic.callbacks.run import earlier_metrics, policy_of
-from isentropic.policy.checkpoint.sharded import on_disk
+from isentropic.policy.checkpoint_files import on_disk
 from isentropic.runs import files
 from isentropic.runs.metrics import read_metrics
 

@@ -22,8 +22,8 @@ from transformers.utils import logging as transformers_logging
 
 from isentropic.batch import DTYPES
 from isentropic.config.build import does_not_exist
-from isentropic.policy.checkpoint.checks import read
-from isentropic.policy.checkpoint.sharded import weights_of
+from isentropic.policy.checkpoint_checks import read
+from isentropic.policy.checkpoint_files import weights_of
 from isentropic.policy.model.identity import fingerprint, shape
 from isentropic.policy.model.loading import whole
 from isentropic.policy.model.lora import NAME, LoraSettings, is_adapter

@@ -18,7 +18,7 @@ from isentropic.algorithm.algorithm import Algorithm
 from isentropic.batch import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
 from isentropic.policy.batching.balance import balanced
 from isentropic.policy.batching.micro_batches import MicroBatch, concat, dummy_row, micro_batches, pack
-from isentropic.policy.checkpoint.sharded import CheckpointFiles
+from isentropic.policy.checkpoint_files import CheckpointFiles
 from isentropic.policy.log_row import Record, RolloutTrace
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 from isentropic.policy.model.lora import LoraSettings

@@ -8,7 +8,7 @@ import torch
 from torch.distributed.checkpoint import save
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from isentropic.policy.checkpoint.checks import check
+from isentropic.policy.checkpoint_checks import check
 from isentropic.policy.model.identity import fingerprint, shape
 from isentropic.policy.model.lora import LoraSettings
 

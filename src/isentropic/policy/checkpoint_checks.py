@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import torch
 from transformers import AutoConfig
 
-from isentropic.policy.checkpoint.sharded import damaged, head_of
+from isentropic.policy.checkpoint_files import damaged, head_of
 from isentropic.policy.model.identity import SHAPE, fingerprint, shape
 
 

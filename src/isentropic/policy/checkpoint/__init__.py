@@ -1,1 +1,0 @@
-"""Can training go on from here?"""
