@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, Shard
 
 BUCKET = 2**28  # bytes that are gathered at once: few collectives, little memory
@@ -20,6 +20,7 @@ def shard(model: nn.Module, layers: Iterable[nn.Module], mesh: DeviceMesh, compu
     for layer in layers:
         fully_shard(layer, mesh=mesh, mp_policy=precision)
     fully_shard(model, mesh=mesh, mp_policy=precision)
+    register_fsdp_forward_method(model, "own_logits")
 
 
 @contextmanager

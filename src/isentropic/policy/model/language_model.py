@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from lightning.pytorch.utilities import rank_zero_warn
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule
@@ -16,13 +16,14 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from isentropic.batch import DTYPES, EntropyMode, Ids, Mask, PerToken, RolloutBatch, TokenStats
 from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.batching.packing import PackedSequences, Prompts, prompts_of
-from isentropic.policy.model import fsdp, loading, lora
+from isentropic.policy.model import fsdp, loading, lora, self_check
 from isentropic.policy.model.identity import shape
 from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
-from isentropic.policy.model.logprobs import row_stats, token_stats
+from isentropic.policy.model.logprobs import Head, row_stats, token_stats
 from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.mixed_precision import low_precision_weights
-from isentropic.policy.model.packed_attention import NAME, unpackable
+from isentropic.policy.model.own_head import own_head
+from isentropic.policy.model.packed_attention import caps_scores
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,17 @@ class LanguageModel(nn.Module):
         super().__init__()
         self.settings, self.adapter = settings, adapter
         config = AutoConfig.from_pretrained(settings.path)
-        for key in ("final_logit_softcapping", "logit_scale", "logits_scaling"):
-            if getattr(config, key, None) not in (None, 1.0):
-                raise ValueError(f"{settings.path} scales its logits ({key}), which the log-prob head does not do")
         forbid_dropout(config)
+        if caps_scores(config):
+            config._attn_implementation = "eager"
         dtype = torch.float32 if adapter is None else DTYPES[adapter.base_dtype]
         bare = None if mesh is None else loading.skeleton(settings.path, config, dtype)
         self.lm: PreTrainedModel = bare or loading.whole(settings.path, config, dtype)
         if adapter is not None:
             adapter.inject(self.lm, settings.path)
-        self.packed = settings.packing and self.enable_packing()
+        self.packed = self.shares_prompts = self.uses_own_head = self.always_eval = False
         if settings.activation_checkpointing != "none" or settings.compile:
             configure_layers(self.layers, settings.activation_checkpointing, settings.compile)
-        self.lm.train()
         if mesh is not None:
             self.shard(mesh)
         if mesh is not None and bare is not None:
@@ -88,23 +87,32 @@ class LanguageModel(nn.Module):
         if adapter is not None:
             adapter.begin(self.lm)
             lora.keep_adapters_alone(self)
+        self_check.settle(self)
+        self.reshard()
+        self.train()
 
     @property
     def layers(self) -> nn.ModuleList:
         return cast(nn.ModuleList, self.lm.base_model.layers)
 
-    def enable_packing(self) -> bool:
-        """Whether the model reads packed sequences."""
-        reason = unpackable(self.lm.config, self.lm)
-        if reason:
-            rank_zero_warn(f"{self.settings.path} reads padded rows in spite of policy.model.packing=true, as {reason}")
-        else:
-            self.lm.set_attn_implementation(NAME)
-        return not reason
+    def train(self, mode: bool = True) -> "LanguageModel":
+        super().train(mode)
+        if self.always_eval:
+            self.lm.eval()
+        return self
+
+    @property
+    def head(self) -> Head:
+        return own_head(self.lm) if self.uses_own_head else cast(nn.Linear, self.lm.get_output_embeddings())
 
     def shared_prompts(self, batch: RolloutBatch) -> Prompts | None:
         """The prompts that are shared; None where each row is computed by itself."""
-        return prompts_of(batch.tokens, batch.mask) if self.packed and self.settings.share_prompts else None
+        return prompts_of(batch.tokens, batch.mask) if self.shares_prompts else None
+
+    def own_logits(self, tokens: Ids) -> Float[Tensor, "B S V"]:
+        """By the model's own forward, all at once: what log-probs are checked against."""
+        with self.mixed_precision():
+            return self.lm(input_ids=tokens, use_cache=False).logits
 
     def forward(
         self,
@@ -119,7 +127,7 @@ class LanguageModel(nn.Module):
 
         Only the first `width` columns are read; the mask is false beyond. What it returns is zero off the mask.
         """
-        body, head = self.lm.base_model, cast(nn.Linear, self.lm.get_output_embeddings())
+        body, head = self.lm.base_model, self.head
         chunk = self.settings.logits_chunk
         with self.mixed_precision():
             if packed is None:

@@ -1,19 +1,23 @@
 """Hidden states to log-prob and entropy of each target. The shift of logits to tokens exists only here."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils.checkpoint import checkpoint
 
 from isentropic.batch import EntropyMode, Ids, Mask, PerTarget, PerToken
 
+Head = nn.Linear | Callable[[Float[Tensor, "N D"]], Float[Tensor, "N V"]]  # states to logits
+
 
 def token_stats(
     hidden: Float[Tensor, "B T D"],
-    head: torch.nn.Linear,
+    head: Head,
     tokens: Ids,
     mask: Mask,
     temperature: float,
@@ -32,7 +36,7 @@ def token_stats(
 
 def row_stats(
     states: Float[Tensor, "N D"],
-    head: torch.nn.Linear,
+    head: Head,
     targets: Int[Tensor, " N"],
     temperature: float,
     chunk: int,
@@ -44,18 +48,34 @@ def row_stats(
     On a GPU that many numbers are kept, and policy/model/fused_logprobs.py says what then happens to the rest.
     An entropy that is not wanted is NaN, and so is a sensitivity but beside an entropy's value.
     """
-    if states.is_cuda:
+    if not isinstance(head, nn.Linear):
+        parts = [
+            kept_apart(head_stats)(part, head, target, temperature, wanted)
+            for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
+        ]
+    elif states.is_cuda:
         from isentropic.policy.model.fused_logprobs import fused_stats  # only builds of torch for a GPU bring Triton
 
         return fused_stats(states, head, targets, temperature, chunk, wanted)
-    # kept logits would be the largest tensors of a step
-    stats = partial(checkpoint, logits_stats, use_reentrant=False) if torch.is_grad_enabled() else logits_stats
-    parts = [
-        stats(part, head.weight, head.bias, target, temperature, wanted)
-        for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
-    ]
+    else:
+        parts = [
+            kept_apart(logits_stats)(part, head.weight, head.bias, target, temperature, wanted)
+            for part, target in zip(states.split(chunk), targets.split(chunk), strict=True)
+        ]
     logp, entropy, sensitivity = (torch.cat(values) for values in zip(*parts, strict=True))
     return logp, entropy, sensitivity
+
+
+def kept_apart(stats: Callable[..., Any]) -> Callable[..., Any]:
+    """Kept logits would be the largest tensors of a step."""
+    return partial(checkpoint, stats, use_reentrant=False) if torch.is_grad_enabled() else stats
+
+
+def head_stats(
+    states: Float[Tensor, "N D"], head: Head, targets: Int[Tensor, " N"], temperature: float, wanted: EntropyMode
+) -> tuple[PerTarget, PerTarget, PerTarget]:
+    """With a head that does more than a matrix product."""
+    return stats_of(head(states), targets, temperature, wanted)
 
 
 def logits_stats(
@@ -66,7 +86,13 @@ def logits_stats(
     temperature: float,
     wanted: EntropyMode,
 ) -> tuple[PerTarget, PerTarget, PerTarget]:
-    log_probs = (linear(states, weight, bias).float() / temperature).log_softmax(-1)
+    return stats_of(linear(states, weight, bias), targets, temperature, wanted)
+
+
+def stats_of(
+    logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float, wanted: EntropyMode
+) -> tuple[PerTarget, PerTarget, PerTarget]:
+    log_probs = (logits.float() / temperature).log_softmax(-1)
     logp = log_probs.gather(-1, targets[:, None])[:, 0]
     unknown = torch.full_like(logp, torch.nan)
     if wanted == "none":

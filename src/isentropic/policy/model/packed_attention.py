@@ -1,4 +1,5 @@
-"""Causal attention over packed (varlen) sequences: a token sees its own row only, and the row's shared prompt.
+"""Causal attention over packed (varlen) sequences: a token sees its own row only, and the row's shared prompt; where a
+layer has a window, the last tokens of them.
 
 Prompts may stand once, all of them before the answers. On a GPU two calls of flash attention, within rows and from
 answers to prompts, make one softmax: their outputs are weighted by their log-sum-exps, and each backward pass takes the
@@ -18,6 +19,7 @@ from transformers import AttentionInterface, PretrainedConfig
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 NAME = "isentropic"  # as attn_implementation of a transformers model
+PACKABLE = {"full_attention", "sliding_attention"}  # kinds of layers; others keep a state from token to token
 MAX_HEAD_DIM = 256  # of torch's flash attention, which takes multiples of 8
 
 Queries = Float[Tensor, "L H D"]
@@ -39,18 +41,20 @@ def packed_attention(
     cu_prompt_lens: Optional[Tensor] = None,  # noqa: UP045
     prompt_tokens: int = 0,
     max_prompt_len: int = 0,
+    window: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """Output, and the log-sum-exp that the backward pass of flash attention needs.
 
-    Keys and values may have fewer heads. With `prompt_index` the first `prompt_tokens` tokens are prompts, which are
-    the first rows; the others are answers, and answer i also reads the tokens
-    prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous.
+    Keys and values may have fewer heads. A window counts the token itself; 0 is none. With `prompt_index` the first
+    `prompt_tokens` tokens are prompts, which are the first rows; the others are answers, and answer i also reads the
+    tokens prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous.
     """
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
-        return attention_by_row(query, key, value, rows, scale), query.new_empty(0, dtype=torch.float32)
-    out, lse = flash_attention(query, key, value, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, True, scale)
+        return attention_by_row(query, key, value, rows, scale, window), query.new_empty(0, dtype=torch.float32)
+    out, lse = flash_attention(query, key, value, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, True, scale, window)
     if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
+        assert not window, "a window reaches into a prompt from each answer token by another length"
         heads = query[prompt_tokens:], key[prompt_index], value[prompt_index]
         answers = cu_seqlens[-len(cu_prompt_lens) :] - prompt_tokens
         more, more_lse = flash_attention(*heads, answers, cu_prompt_lens, max_seqlen, max_prompt_len, False, scale)
@@ -83,12 +87,13 @@ def packed_attention_backward(
     scale: float,
     prompt_tokens: int,
     max_prompt_len: int,
+    window: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
-        return attention_backward_by_row(grad_output, query, key, value, rows, scale)
+        return attention_backward_by_row(grad_output, query, key, value, rows, scale, window)
     lengths = cu_seqlens, cu_seqlens, max_seqlen, max_seqlen
-    grads = flash_attention_backward(grad_output, query, key, value, out, lse, *lengths, True, scale)
+    grads = flash_attention_backward(grad_output, query, key, value, out, lse, *lengths, True, scale, window)
     if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
         heads = grad_output[prompt_tokens:], query[prompt_tokens:], key[prompt_index], value[prompt_index]
         known = out[prompt_tokens:], lse[:, prompt_tokens:].contiguous()
@@ -112,7 +117,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _backward(ctx: Any, grad_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 7
+    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 8
 
 
 packed_attention.register_autograd(_backward, setup_context=_setup_context)
@@ -131,28 +136,39 @@ def attend(
     cu_prompt_lens: Int[Tensor, " A1"] | None = None,
     prompt_tokens: int = 0,
     max_prompt_len: int = 0,
+    sliding_window: int | None = None,
     **others: Any,
 ) -> tuple[Float[Tensor, "1 L H D"], None]:
     """As transformers calls it; without `cu_seqlens` it is the usual attention over a padded rectangle."""
     if cu_seqlens is None:
+        if attention_mask is None and sliding_window and query.shape[2] > sliding_window:
+            attention_mask = causal_mask(query.shape[2], key.shape[2], query.device, sliding_window)[None, None]
         return cast(Any, sdpa_attention_forward)(module, query, key, value, attention_mask, scaling=scaling, **others)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
     shared = prompt_index, cu_prompt_lens, prompt_tokens, max_prompt_len
-    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared)[0][None], None
+    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared, sliding_window or 0)[0][None], None
 
 
 AttentionInterface.register(NAME, attend)
 
 
 def unpackable(config: PretrainedConfig, model: Any) -> str | None:
-    """Why a model of this class cannot read packed sequences, in words; None where it can."""
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"}:
+    """Why a model of this class cannot read packed sequences, in words; None where that is to be tried."""
+    text = config.get_text_config(decoder=True)
+    kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
+    if not kinds <= PACKABLE:
         return f"its layers are of the kinds {', '.join(sorted(kinds))}"
     if not getattr(model, "_supports_attention_backend", False):
         return "transformers gives it no choice of attention"
+    if caps_scores(text):
+        return "its attention caps its scores"
     return None
+
+
+def caps_scores(config: PretrainedConfig) -> bool:
+    """Whether only transformers' eager attention is right: its others leave the cap out without a word."""
+    return getattr(config.get_text_config(decoder=True), "attn_logit_softcapping", None) is not None
 
 
 def uses_flash(query: Queries, key: Keys, value: Keys) -> bool:
@@ -164,40 +180,48 @@ def uses_flash(query: Queries, key: Keys, value: Keys) -> bool:
 
 def flash_attention(
     query: Queries, key: Keys, value: Keys, cu_seqlens_q: CuSeqlens, cu_seqlens_k: CuSeqlens,
-    max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float,
+    max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float, window: int = 0,
 ) -> tuple[Queries, Lse]:  # fmt: skip
     settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, False)
-    outcome = torch.ops.aten._flash_attention_forward(query, key, value, *settings, scale=scale)
+    outcome = torch.ops.aten._flash_attention_forward(query, key, value, *settings, scale=scale, **reach(window))
     return outcome[0].contiguous(), outcome[1]
 
 
 def flash_attention_backward(
     grad_output: Queries, query: Queries, key: Keys, value: Keys, out: Queries, lse: Lse, cu_seqlens_q: CuSeqlens,
     cu_seqlens_k: CuSeqlens, max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float,
+    window: int = 0,
 ) -> tuple[Queries, Keys, Keys]:  # fmt: skip
     """Where queries read other keys too, `out` and `lse` are of all keys; gradients are those through these."""
     no_dropout = torch.zeros(2, dtype=torch.uint64, device=query.device), torch.empty(0, device=query.device)
     settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, *no_dropout)
     heads = (grad_output.contiguous(), query, key, value, out, lse)
-    grads = torch.ops.aten._flash_attention_backward(*heads, *settings, scale=scale)
+    grads = torch.ops.aten._flash_attention_backward(*heads, *settings, scale=scale, **reach(window))
     return grads[0].contiguous(), grads[1].contiguous(), grads[2].contiguous()
 
 
-def attention_by_row(query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float) -> Queries:
+def reach(window: int) -> dict[str, int]:
+    """As flash attention has it: tokens before this one, and after it."""
+    return {"window_size_left": window - 1, "window_size_right": 0} if window else {}
+
+
+def attention_by_row(
+    query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float, window: int = 0
+) -> Queries:
     """A call of sdpa for each row: for CPUs, fp32 and odd head dimensions."""
     grouped = query.shape[1] != key.shape[1]
     out = query.new_empty(*query.shape[:2], value.shape[-1])
     for own, read in rows:
         q, k, v = (x.transpose(0, 1)[None] for x in (query[own], gather_slices(key, read), gather_slices(value, read)))
-        square = q.shape[2] == k.shape[2]
-        mask = None if square else causal_mask(q.shape[2], k.shape[2], q.device)
-        part = scaled_dot_product_attention(q, k, v, mask, is_causal=square, scale=scale, enable_gqa=grouped)
+        plain = q.shape[2] == k.shape[2] and not 0 < window < k.shape[2]
+        mask = None if plain else causal_mask(q.shape[2], k.shape[2], q.device, window)
+        part = scaled_dot_product_attention(q, k, v, mask, is_causal=plain, scale=scale, enable_gqa=grouped)
         out[own] = part[0].transpose(0, 1)
     return out
 
 
 def attention_backward_by_row(
-    grad_output: Queries, query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float
+    grad_output: Queries, query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float, window: int = 0
 ) -> tuple[Queries, Keys, Keys]:
     """By the formula, as an operator's own backward pass has no autograd to ask."""
     shares = query.shape[1] // key.shape[1]  # query heads of one key head
@@ -206,7 +230,8 @@ def attention_backward_by_row(
         g, q = (x[own].float().unflatten(1, (-1, shares)) for x in (grad_output, query))
         k, v = gather_slices(key, read).float(), gather_slices(value, read).float()
         scores = torch.einsum("lhsd,mhd->hslm", q, k) * scale
-        p = scores.masked_fill(~causal_mask(scores.shape[2], scores.shape[3], scores.device), -torch.inf).softmax(-1)
+        seen = causal_mask(scores.shape[2], scores.shape[3], scores.device, window)
+        p = scores.masked_fill(~seen, -torch.inf).softmax(-1)
         slope = torch.einsum("lhsd,mhd->hslm", g, v)
         slope = scale * p * (slope - (slope * p).sum(-1, keepdim=True))
         total[0][own] = torch.einsum("hslm,mhd->lhsd", slope, k).flatten(1, 2)
@@ -221,9 +246,10 @@ def gather_slices(x: Tensor, places: list[slice]) -> Tensor:
     return torch.cat([x[place] for place in places])
 
 
-def causal_mask(queries: int, keys: int, device: torch.device) -> Bool[Tensor, "L M"]:
+def causal_mask(queries: int, keys: int, device: torch.device, window: int = 0) -> Bool[Tensor, "L M"]:
     """Whether a query reads a key: the last of both is the same token."""
-    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+    return seen.triu(keys - queries - window + 1) if window else seen
 
 
 def row_reads(

@@ -1,0 +1,258 @@
+"""Whether log-probs here are those of the model's own forward: two short rows, read by both as soon as it is loaded.
+
+What transformers knows of models changes with each of its versions, and what is wrong is wrong without a word: packed
+rows that see each other, windows that are ignored, heads that scale or cap, experts drawn at random in training. So
+it is tried, not declared: what packed rows get wrong is read in padded rows, and what those get wrong is refused.
+"""
+
+import random
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from lightning.pytorch.utilities import rank_zero_warn
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedModel
+
+from isentropic.batch import Ids, Mask, PerToken
+from isentropic.distributed import largest
+from isentropic.policy.batching.packing import PackedSequences, pack, pack_shared_prompts, prompts_of
+from isentropic.policy.model.packed_attention import NAME, unpackable
+
+LENGTHS = 24, 17  # tokens of the two rows
+PROMPT = 5  # tokens that both begin with
+WINDOW = 4  # to which longer ones are narrowed meanwhile, so that the rows pass them
+TEMPERATURE = 0.7
+# Parts of the logits' spread that are rounding: products of fp32 may be in TF32 on a GPU. Anything that is wrong is of
+# the size of the spread itself. In bf16 the router of a mixture may choose other experts for a token or two.
+ROUNDING = {"float32": 0.02, "bfloat16": 0.12}
+
+
+class Settled(Protocol):
+    """What is checked, and settled, here: policy/model/language_model.py."""
+
+    lm: PreTrainedModel
+    settings: Any
+    packed: bool  # whether it reads packed rows
+    shares_prompts: bool
+    uses_own_head: bool  # its own forward from hidden states to logits, in place of one matrix product
+    always_eval: bool  # it draws at random in training
+
+    def __call__(
+        self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Any, packed: PackedSequences | None
+    ) -> tuple[PerToken, PerToken, PerToken]: ...
+
+    def own_logits(self, tokens: Ids) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    tokens: Ids
+    mask: Mask
+    logp: PerToken  # by the model's own forward, each row by itself
+    spread: float  # of its logits
+    rounding: float  # as a part of the spread
+
+    def deviation(self, logp: PerToken, mask: Mask) -> float:
+        """Nats, of a typical token of the worse row; infinite where a log-prob is not finite."""
+        apart = [(a - b)[m].abs().median() for a, b, m in zip(logp, self.logp, mask, strict=True)]
+        return torch.stack(apart).nan_to_num(torch.inf).max().item()
+
+    def agree(self, deviation: float) -> bool:
+        """The same answer on all ranks."""
+        return not largest(int(not deviation <= self.rounding * max(self.spread, 1e-3)))
+
+
+@dataclass(frozen=True)
+class Check:
+    """Readings of two rows by one model, to be compared with its own: how far is each off?"""
+
+    model: Settled
+    rows: Rows
+    untold: str | None  # why it could not tell whether packed rows are right, in words
+
+    def padded(self) -> float:
+        return self.off(self.rows.mask, None)
+
+    def packed(self) -> float:
+        return self.off(self.rows.mask, pack(self.rows.mask, list(LENGTHS)))
+
+    def shared(self) -> float:
+        """With the prompt once for both rows."""
+        mask = self.rows.mask & (torch.arange(LENGTHS[0], device=self.rows.mask.device) >= PROMPT)
+        return self.off(mask, pack_shared_prompts(mask, list(LENGTHS), prompts_of(self.rows.tokens, mask)))
+
+    def off(self, mask: Mask, packed: PackedSequences | None) -> float:
+        found = self.model(self.rows.tokens, mask, LENGTHS[0], TEMPERATURE, "none", packed)[0]
+        return self.rows.deviation(found, mask)
+
+    def sees_ahead(self) -> bool:
+        """Whether a log-prob changes with tokens that come later."""
+        short = LENGTHS[0] // 2
+        cut = own_logp(self.model, self.rows.tokens[:1, :short])[0]
+        apart = (cut - self.rows.logp[:1, :short])[0, 1:].abs().median().item()
+        return not self.rows.agree(apart)
+
+
+def settle(model: Settled) -> None:
+    """Reads two rows, and has the model read the way that is right. Collective where it is sharded.
+
+    Raises ValueError for a model of which no way is.
+    """
+    with refused(model), checked(model) as check:
+        settle_head(model, check)
+        settle_mode(model, check)
+        if model.settings.packing:
+            settle_packing(model, check)
+
+
+@contextmanager
+def refused(model: Settled) -> Generator[None]:
+    """Whatever stops a forward of two short rows will stop a run."""
+    try:
+        yield
+    except Unreadable as error:
+        why = str(error)
+    except (RuntimeError, TypeError, AttributeError, ValueError, LookupError, NotImplementedError) as error:
+        why = f"reading two short rows ends in {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    else:
+        return
+    raise ValueError(
+        f"policy.model.path={model.settings.path}: log-probs of the model type {model.lm.config.model_type} cannot be "
+        f"had, as {why}; take a model of another type, of which docs/models.md has a list"
+    )
+
+
+class Unreadable(Exception):
+    """Why, in words."""
+
+
+def settle_head(model: Settled, check: Check) -> None:
+    model.uses_own_head = not isinstance(model.lm.get_output_embeddings(), nn.Linear)
+    off = check.padded()
+    if not check.rows.agree(off) and not model.uses_own_head:
+        model.uses_own_head = True
+        off = check.padded()
+    if not check.rows.agree(off):
+        raise Unreadable(
+            "it sees the tokens after the one that it predicts (is_decoder=true in its config.json may be what it lacks)"
+            if check.sees_ahead()
+            else f"in padded rows they are {off:.2g} nats off from its own forward"
+        )
+
+
+def settle_mode(model: Settled, check: Check) -> None:
+    model.lm.train()
+    off = check.padded()
+    model.always_eval = not check.rows.agree(off)
+    model.lm.eval()
+    if model.always_eval:
+        rank_zero_warn(
+            f"{model.settings.path} stays in eval mode while it learns, as in train mode the model type "
+            f"{model.lm.config.model_type} draws at random: a token's log-prob is {off:.2g} nats off"
+        )
+
+
+def settle_packing(model: Settled, check: Check) -> None:
+    lm, path = model.lm, model.settings.path
+    before, window = lm.config._attn_implementation, window_of(lm.config)
+    reason = unpackable(lm.config, lm) or check.untold
+    if not reason:
+        lm.set_attn_implementation(NAME)
+        if not check.rows.agree(off := check.packed()):
+            lm.set_attn_implementation(before)
+            reason = f"packed rows of the model type {lm.config.model_type} are {off:.2g} nats off from its own forward"
+    if reason:
+        rank_zero_warn(f"{path} reads padded rows in spite of policy.model.packing=true, as {reason}")
+        return
+    model.packed = True
+    if model.settings.share_prompts:
+        off = f"layers see {window} tokens at most" if window is not None else None
+        if not off and not check.rows.agree(nats := check.shared()):
+            off = f"answers that share one are {nats:.2g} nats off from its own forward"
+        if off:
+            rank_zero_warn(f"{path} reads each answer's prompt in spite of policy.model.share_prompts=true, as {off}")
+        model.shares_prompts = not off
+
+
+@contextmanager
+def checked(model: Settled) -> Generator[Check]:
+    """Inside, the model is in eval mode, its windows are narrow, and neither gradients nor random numbers move."""
+    lm, kind = model.lm, model.settings.compute_dtype
+    device = next(lm.parameters()).device
+    tokens, mask = two_rows(lm, device)
+    window = window_of(lm.config)
+    training = lm.training
+    with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        lm.eval()
+        rows = read_by_itself(model, tokens, mask, kind)
+        if window is None or window <= LENGTHS[1] - WINDOW:
+            yield Check(model, rows, None)
+        else:
+            with narrow_windows(lm):
+                narrow = read_by_itself(model, tokens, mask, kind)
+                seen = not narrow.agree(narrow.deviation(rows.logp, mask))
+                reason = None if seen else f"two short rows do not show whether its window of {window} tokens is kept"
+                yield Check(model, narrow, reason)
+        lm.train(training)
+
+
+def two_rows(lm: PreTrainedModel, device: torch.device) -> tuple[Ids, Mask]:
+    """Of tokens drawn from the vocabulary, but for those with a meaning of their own, such as a place for an image."""
+    size = min(int(lm.get_input_embeddings().num_embeddings), lm.config.get_text_config(decoder=True).vocab_size)
+    reserved = set(special_ids(lm.config.to_dict()))
+    draw = random.Random(0)
+    plain = [token for token in draw.sample(range(size), min(size, 512)) if token not in reserved] or [0]
+    first, second = (draw.choices(plain, k=length) for length in LENGTHS)
+    second = [*first[:PROMPT], *second[PROMPT:], *[plain[0]] * (LENGTHS[0] - LENGTHS[1])]
+    columns = torch.arange(LENGTHS[0], device=device)
+    mask = (columns >= 1) & (columns < torch.tensor(LENGTHS, device=device)[:, None])
+    return torch.tensor([first, second], device=device), mask
+
+
+def special_ids(config: dict[Any, Any]) -> Iterator[int]:
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from special_ids(value)
+        elif str(name).endswith(("_id", "_index")):
+            yield from value if isinstance(value, list) else [value]
+
+
+def read_by_itself(model: Settled, tokens: Ids, mask: Mask, compute_dtype: str) -> Rows:
+    found = [own_logp(model, row[None, :length]) for row, length in zip(tokens, LENGTHS, strict=True)]
+    logp = torch.zeros(mask.shape, device=tokens.device)
+    for row, length, (values, _) in zip(logp, LENGTHS, found, strict=True):
+        row[:length] = values[0]
+    return Rows(tokens, mask, logp, max(spread for _, spread in found), ROUNDING[compute_dtype])
+
+
+def own_logp(model: Settled, tokens: Ids) -> tuple[PerToken, float]:
+    """By the formula, from the logits of transformers; and how far these spread."""
+    logits = model.own_logits(tokens)[:, :-1].float() / TEMPERATURE
+    logp = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])[..., 0]
+    return torch.nn.functional.pad(logp, (1, 0)), logits.std(-1).median().item()
+
+
+def window_of(config: PretrainedConfig) -> int | None:
+    """The tokens that a layer sees at most, where it does not see all."""
+    text = config.get_text_config(decoder=True)
+    kinds = getattr(text, "layer_types", None)
+    window = getattr(text, "sliding_window", None)
+    return window if isinstance(window, int) and (not kinds or "sliding_attention" in kinds) else None
+
+
+@contextmanager
+def narrow_windows(lm: PreTrainedModel) -> Generator[None]:
+    """Inside, windows of layers are short, as their configs and they themselves know them."""
+    owners = [owner for module in lm.modules() for owner in (module, getattr(module, "config", None)) if owner]
+    known = {id(owner): owner for owner in owners if isinstance(vars(owner).get("sliding_window"), int)}
+    before = {key: owner.sliding_window for key, owner in known.items()}
+    try:
+        for owner in known.values():
+            owner.sliding_window = min(owner.sliding_window, WINDOW)  # pyright: ignore
+        yield
+    finally:
+        for key, owner in known.items():
+            owner.sliding_window = before[key]
