@@ -29,7 +29,7 @@ CLOSE = 2e-3  # nats of the worst token, in fp32
 SIZES = {
     r".*vocab_size.*": 64,
     r"num_hidden_layers|n_layers?|num_layers|(de|en)coder_layers|num_blocks|num_decoder_layers": 2,
-    r"num_key_value_heads|num_kv_heads|n_kv_heads|kv_n_heads|num_query_groups|linear_num_key_heads|.*key_value_heads": 2,
+    r"num_kv_heads|n_kv_heads|kv_n_heads|num_query_groups|linear_num_key_heads|.*key_value_heads": 2,
     r"mamba_n_heads|n_mamba_heads": 8,
     r"(num_|n_).*heads?|.*_attention_heads|mamba_num_heads|linear_num_value_heads": 4,
     r"head_dim|dim_head|kv_channels|.*_head_dim|d_kv|head_size|mamba_headdim|mamba_d_head|rotary_dim": 8,
@@ -45,7 +45,10 @@ SIZES = {
     r"mamba_d_state|state_size|mamba_d_conv|ssm_state_size": 4,
     r"(?!chunk_size_feed).*chunk_size": 8,
 }
-GIVEN = r"initializer_range|init_std"  # large, so that nothing is nearly uniform
+REALS = {  # large, so that nothing is nearly uniform, and what heads do shows
+    r"initializer_range|init_std": 0.2,
+    r".*logit.*soft_?cap.*|logits?_scal(e|ing)|lm_head_multiplier": 3.0,
+}
 KINDS = r"layer_types|block_types|layers_block_type|mlp_layer_types"
 LATENT = {"num_key_value_heads": 4, "qk_head_dim": 16, "head_dim": 8}  # where keys are latent, all heads have their own
 OWN: dict[str, dict[str, Any]] = {  # what names do not tell
@@ -61,6 +64,8 @@ OWN: dict[str, dict[str, Any]] = {  # what names do not tell
     "nemotron": {"num_key_value_heads": 2},
     "nemotron_h": {"n_groups": 2},
     "reformer": {"axial_pos_embds_dim": [16, 16], "axial_pos_shape": [8, 16], "local_attn_chunk_length": 8},
+    "qwen2": {"use_sliding_window": True, "layer_types": ["sliding_attention", "full_attention"]},
+    "qwen3": {"use_sliding_window": True, "layer_types": ["sliding_attention", "full_attention"]},
     "xmod": {"default_language": "en_XX", "languages": ["en_XX"]},
     "zaya": {"num_experts_per_tok": 1},
 }
@@ -91,10 +96,10 @@ def shrunk(settings: dict[str, Any]) -> dict[str, Any]:
             small[name] = shrunk(value) | {key: value[key] for key in ("model_type",) if key in value}
         elif isinstance(value, list) and re.fullmatch(KINDS, name):
             small[name] = list(dict.fromkeys(value))[:4]
-        elif isinstance(value, int) and not isinstance(value, bool):
-            small |= {name: size for size in [next((n for p, n in SIZES.items() if re.fullmatch(p, name)), None)] if size}
-        elif isinstance(value, float) and re.fullmatch(GIVEN, name):
-            small[name] = 0.2
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            sizes = SIZES if isinstance(value, int) else REALS
+            given = [size for pattern, size in sizes.items() if re.fullmatch(pattern, name)]
+            small |= {name: given[0]} if given else {}
     if "kv_lora_rank" in small:
         small |= {name: size for name, size in LATENT.items() if name in small}
     kinds = [name for name in small if re.fullmatch(KINDS, name)]
@@ -103,6 +108,8 @@ def shrunk(settings: dict[str, Any]) -> dict[str, Any]:
         small[name] = (small[name] * layers)[:layers]
     if kinds:
         small |= {name: layers for name in ("num_hidden_layers", "n_layer", "num_layers") if name in small}
+    if "sliding_window" in settings:
+        small["sliding_window"] = 5
     return small | ({"is_decoder": True} if "is_decoder" in settings else {})
 
 
@@ -135,6 +142,7 @@ def measured(name: str, folder: str) -> Family:
         model = miniature(name)
         expected = own_logp(model, tokens, lengths)
         model.save_pretrained(folder)
+        AutoModelForCausalLM.from_pretrained(folder)
     except Exception as error:  # whatever transformers says of a config that it has not made itself
         return Family(name, "untried", f"{type(error).__name__}: {first_line(error)}")
     with warnings.catch_warnings(record=True) as said:

@@ -22,7 +22,7 @@ from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
 from isentropic.policy.model.logprobs import Head, row_stats, token_stats
 from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.mixed_precision import low_precision_weights
-from isentropic.policy.model.own_head import own_head
+from isentropic.policy.model.own_head import body_name, own_head
 from isentropic.policy.model.packed_attention import caps_scores
 
 
@@ -127,7 +127,7 @@ class LanguageModel(nn.Module):
 
         Only the first `width` columns are read; the mask is false beyond. What it returns is zero off the mask.
         """
-        body, head = self.lm.base_model, self.head
+        body, head = self.lm.get_submodule(body_name(self.lm)), self.head
         chunk = self.settings.logits_chunk
         with self.mixed_precision():
             if packed is None:

@@ -20,11 +20,15 @@ class BodyOutput(MoeModelOutputWithPast):
 
 
 class GivenStates(nn.Module):
-    """In the place of a body: it gives the hidden states that it was made with."""
+    """In the place of a body: it gives the hidden states that it was made with, and has what else the body has."""
 
-    def __init__(self, states: Tensor) -> None:
+    def __init__(self, states: Tensor, body: nn.Module) -> None:
         super().__init__()
+        self.body = (body,)  # not as a part of this module
         self.output = BodyOutput(last_hidden_state=states)  # pyright: ignore[reportArgumentType]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.body[0], name)
 
     @property
     def decoder(self) -> nn.Module:
@@ -39,18 +43,24 @@ def own_head(lm: PreTrainedModel) -> Callable[[Float[Tensor, "N D"]], Float[Tens
 
     def logits(states: Tensor) -> Tensor:
         tokens = torch.zeros(1, len(states), dtype=torch.long, device=states.device)
-        with in_place_of_body(lm, GivenStates(states[None])):
+        with given_states(lm, states[None]):
             return lm(input_ids=tokens, use_cache=False).logits[0]
 
     return logits
 
 
 @contextmanager
-def in_place_of_body(lm: PreTrainedModel, other: nn.Module) -> Generator[None]:
-    name = lm.base_model_prefix
-    body = lm._modules[name]
+def given_states(lm: PreTrainedModel, states: Tensor) -> Generator[None]:
+    """Inside, these are what the body gives, whatever it is asked."""
+    name = body_name(lm)
+    body = lm.get_submodule(name)
     try:
-        lm._modules[name] = other
+        lm._modules[name] = GivenStates(states, body)
         yield
     finally:
         lm._modules[name] = body
+
+
+def body_name(lm: PreTrainedModel) -> str:
+    """Where a model keeps what gives hidden states; some name it otherwise than they say."""
+    return next(name for name in (lm.base_model_prefix, "model") if name in lm._modules)

@@ -25,9 +25,12 @@ LENGTHS = 24, 17  # tokens of the two rows
 PROMPT = 5  # tokens that both begin with
 WINDOW = 4  # to which longer ones are narrowed meanwhile, so that the rows pass them
 TEMPERATURE = 0.7
-# Parts of the logits' spread that are rounding: products of fp32 may be in TF32 on a GPU. Anything that is wrong is of
-# the size of the spread itself. In bf16 the router of a mixture may choose other experts for a token or two.
-ROUNDING = {"float32": 0.02, "bfloat16": 0.12}
+# Parts of the logits' spread that are rounding: anything wrong is of the size of the spread itself. In bf16 a mixture's
+# router may choose other experts for a token or two. Two heads on the same hidden states are rounded alike.
+ROUNDING = {"float32": 1e-3, "bfloat16": 0.12}
+ROUNDING_OF_HEADS = {"float32": 1e-4, "bfloat16": 0.01}
+DRAWS = 3  # readings in train mode, as it may draw only a few tokens otherwise
+TF32 = 0.02  # where products of fp32 may be in it, on a GPU
 
 
 class Settled(Protocol):
@@ -56,13 +59,18 @@ class Rows:
     rounding: float  # as a part of the spread
 
     def deviation(self, logp: PerToken, mask: Mask) -> float:
-        """Nats, of a typical token of the worse row; infinite where a log-prob is not finite."""
-        apart = [(a - b)[m].abs().median() for a, b, m in zip(logp, self.logp, mask, strict=True)]
-        return torch.stack(apart).nan_to_num(torch.inf).max().item()
+        """Nats off."""
+        return apart(logp, self.logp, mask, typical=self.rounding > ROUNDING["float32"])
 
-    def agree(self, deviation: float) -> bool:
+    def agree(self, deviation: float, rounding: float | None = None) -> bool:
         """The same answer on all ranks."""
-        return not largest(int(not deviation <= self.rounding * max(self.spread, 1e-3)))
+        return not largest(int(not deviation <= (rounding or self.rounding) * max(self.spread, 1e-3)))
+
+
+def apart(one: PerToken, other: PerToken, mask: Mask, typical: bool) -> float:
+    """Nats between two readings, of a typical token of the worse row or of the worst of all; never NaN."""
+    rows = [(a - b)[m].abs() for a, b, m in zip(one, other, mask, strict=True)]
+    return torch.stack([row.median() if typical else row.max() for row in rows]).nan_to_num(torch.inf).max().item()
 
 
 @dataclass(frozen=True)
@@ -85,15 +93,16 @@ class Check:
         return self.off(mask, pack_shared_prompts(mask, list(LENGTHS), prompts_of(self.rows.tokens, mask)))
 
     def off(self, mask: Mask, packed: PackedSequences | None) -> float:
-        found = self.model(self.rows.tokens, mask, LENGTHS[0], TEMPERATURE, "none", packed)[0]
-        return self.rows.deviation(found, mask)
+        return self.rows.deviation(self.read(mask, packed), mask)
+
+    def read(self, mask: Mask, packed: PackedSequences | None) -> PerToken:
+        return self.model(self.rows.tokens, mask, LENGTHS[0], TEMPERATURE, "none", packed)[0]
 
     def sees_ahead(self) -> bool:
         """Whether a log-prob changes with tokens that come later."""
         short = LENGTHS[0] // 2
         cut = own_logp(self.model, self.rows.tokens[:1, :short])[0]
-        apart = (cut - self.rows.logp[:1, :short])[0, 1:].abs().median().item()
-        return not self.rows.agree(apart)
+        return not self.rows.agree((cut - self.rows.logp[:1, :short])[0, 1:].abs().median().item())
 
 
 def settle(model: Settled) -> None:
@@ -130,24 +139,53 @@ class Unreadable(Exception):
 
 
 def settle_head(model: Settled, check: Check) -> None:
-    model.uses_own_head = not isinstance(model.lm.get_output_embeddings(), nn.Linear)
+    """One matrix product where that is all that its own head does; and attention that is right in padded rows."""
+    model.uses_own_head = True
+    own = tried(check)
+    model.uses_own_head = False
+    plain = tried(check) if isinstance(model.lm.get_output_embeddings(), nn.Linear) else None
+    if own is None and plain is None:
+        check.padded()  # says what is wrong
+    if own is not None:
+        limit = check.rows.rounding if plain is None else ROUNDING_OF_HEADS[model.settings.compute_dtype]
+        between = torch.inf if plain is None else apart(own, plain, check.rows.mask, typical=True)
+        model.uses_own_head = not check.rows.agree(between, max(limit, tf32(own.device)))
     off = check.padded()
-    if not check.rows.agree(off) and not model.uses_own_head:
-        model.uses_own_head = True
+    if not check.rows.agree(off):
+        use_attention(model.lm, "eager")
         off = check.padded()
     if not check.rows.agree(off):
         raise Unreadable(
-            "it sees the tokens after the one that it predicts (is_decoder=true in its config.json may be what it lacks)"
+            "it sees the tokens after the one that it predicts (is_decoder=true in config.json may be what it lacks)"
             if check.sees_ahead()
             else f"in padded rows they are {off:.2g} nats off from its own forward"
         )
 
 
+def tried(check: Check) -> PerToken | None:
+    """Padded rows, where the head that is set takes the hidden states."""
+    try:
+        return check.read(check.rows.mask, None)
+    except (RuntimeError, TypeError, AttributeError, LookupError, ValueError):
+        return None
+
+
+def tf32(device: torch.device) -> float:
+    return TF32 if device.type == "cuda" and torch.get_float32_matmul_precision() != "highest" else 0.0
+
+
+def use_attention(lm: PreTrainedModel, name: str) -> None:
+    if lm.config._attn_implementation != name:
+        lm.set_attn_implementation(name)
+
+
 def settle_mode(model: Settled, check: Check) -> None:
+    calm = check.read(check.rows.mask, None)
     model.lm.train()
-    off = check.padded()
-    model.always_eval = not check.rows.agree(off)
+    found = [check.read(check.rows.mask, None) for _ in range(DRAWS)]
     model.lm.eval()
+    off = max(apart(one, calm, check.rows.mask, typical=False) for one in found)
+    model.always_eval = not check.rows.agree(off, ROUNDING_OF_HEADS[model.settings.compute_dtype])
     if model.always_eval:
         rank_zero_warn(
             f"{model.settings.path} stays in eval mode while it learns, as in train mode the model type "
@@ -160,9 +198,9 @@ def settle_packing(model: Settled, check: Check) -> None:
     before, window = lm.config._attn_implementation, window_of(lm.config)
     reason = unpackable(lm.config, lm) or check.untold
     if not reason:
-        lm.set_attn_implementation(NAME)
+        use_attention(lm, NAME)
         if not check.rows.agree(off := check.packed()):
-            lm.set_attn_implementation(before)
+            use_attention(lm, before)
             reason = f"packed rows of the model type {lm.config.model_type} are {off:.2g} nats off from its own forward"
     if reason:
         rank_zero_warn(f"{path} reads padded rows in spite of policy.model.packing=true, as {reason}")
@@ -221,11 +259,16 @@ def special_ids(config: dict[Any, Any]) -> Iterator[int]:
 
 
 def read_by_itself(model: Settled, tokens: Ids, mask: Mask, compute_dtype: str) -> Rows:
+    """With eager attention, which leaves nothing out of what its authors wrote."""
+    before = model.lm.config._attn_implementation
+    use_attention(model.lm, "eager")
     found = [own_logp(model, row[None, :length]) for row, length in zip(tokens, LENGTHS, strict=True)]
+    use_attention(model.lm, before)
     logp = torch.zeros(mask.shape, device=tokens.device)
     for row, length, (values, _) in zip(logp, LENGTHS, found, strict=True):
         row[:length] = values[0]
-    return Rows(tokens, mask, logp, max(spread for _, spread in found), ROUNDING[compute_dtype])
+    rounding = max(ROUNDING[compute_dtype], tf32(tokens.device))
+    return Rows(tokens, mask, logp, max(spread for _, spread in found), rounding)
 
 
 def own_logp(model: Settled, tokens: Ids) -> tuple[PerToken, float]:
