@@ -40,14 +40,35 @@ def test_the_operator_is_one_that_compilers_can_trust():
     torch.library.opcheck(packed_attention, (*inputs, torch.tensor(EDGES, dtype=torch.int32), 7, 0.3))
 
 
-def test_models_that_see_a_window_or_know_one_attention_alone_are_not_packed():
-    from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
+@pytest.mark.parametrize("window", [1, 2, 5, 7, 100])
+def test_a_window_hides_what_lies_before_it_in_value_and_gradient(window):
+    gradient = torch.randn(11, 4, 8, dtype=torch.float64)
+    ours, theirs = heads(), heads()
+    out = packed_attention(*ours, torch.tensor(EDGES, dtype=torch.int32), 7, 0.3, window=window)[0]
+    row = torch.bucketize(torch.arange(11), torch.tensor(EDGES[1:]), right=True)
+    back = torch.arange(11)[:, None] - torch.arange(11)
+    seen = (row[:, None] == row) & (back >= 0) & (back < window)
+    q, k, v = (x.transpose(0, 1) for x in theirs)
+    expected = scaled_dot_product_attention(q, k, v, seen, scale=0.3, enable_gqa=True).transpose(0, 1)
+    torch.testing.assert_close(out, expected)
+    out.backward(gradient)
+    expected.backward(gradient)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a.grad, b.grad, atol=1e-6, rtol=1e-5)
+
+
+def test_models_that_keep_a_state_or_know_one_attention_alone_are_not_packed():
+    from transformers import Gemma2Config, GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
     narrow = Qwen2Config(use_sliding_window=True, sliding_window=8, max_window_layers=1, num_hidden_layers=2)
-    assert unpackable(narrow, Qwen2ForCausalLM) == "its layers are of the kinds full_attention, sliding_attention"
+    assert unpackable(narrow, Qwen2ForCausalLM) is None
     assert unpackable(Qwen2Config(num_hidden_layers=2), Qwen2ForCausalLM) is None
     assert unpackable(GPT2Config(), GPT2LMHeadModel) is None
     assert unpackable(GPT2Config(), torch.nn.Module()) == "transformers gives it no choice of attention"
+    assert unpackable(Gemma2Config(), Qwen2ForCausalLM) == "its attention caps its scores"
+    stateful = Qwen2Config(num_hidden_layers=2)
+    stateful.layer_types = ["full_attention", "linear_attention"]
+    assert unpackable(stateful, Qwen2ForCausalLM) == "its layers are of the kinds full_attention, linear_attention"
 
 
 ANSWERS = [0, 4, 5, 8]

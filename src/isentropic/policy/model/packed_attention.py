@@ -125,9 +125,9 @@ packed_attention.register_autograd(_backward, setup_context=_setup_context)
 
 def attend(
     module: nn.Module,
-    query: Float[Tensor, "1 H L D"],
-    key: Float[Tensor, "1 K L D"],
-    value: Float[Tensor, "1 K L D"],
+    query: Float[Tensor, "B H L D"],
+    key: Float[Tensor, "B K L D"],
+    value: Float[Tensor, "B K L D"],
     attention_mask: Tensor | None,
     scaling: float | None = None,
     cu_seqlens: CuSeqlens | None = None,
@@ -138,7 +138,7 @@ def attend(
     max_prompt_len: int = 0,
     sliding_window: int | None = None,
     **others: Any,
-) -> tuple[Float[Tensor, "1 L H D"], None]:
+) -> tuple[Float[Tensor, "B L H D"], None]:
     """As transformers calls it; without `cu_seqlens` it is the usual attention over a padded rectangle."""
     if cu_seqlens is None:
         if attention_mask is None and sliding_window and query.shape[2] > sliding_window:
