@@ -7,7 +7,7 @@ it is tried, not declared: what packed rows get wrong is read in padded rows, an
 
 import random
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -50,6 +50,8 @@ class Settled(Protocol):
     ) -> tuple[PerToken, PerToken, PerToken]: ...
 
     def own_logits(self, tokens: Ids) -> Tensor: ...
+
+    def mixed_precision(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def settle(model: Settled) -> None:
 
     Raises ValueError for a model of which no way is.
     """
-    with refused(model), checked(model) as check:
+    with refused(model), model.mixed_precision(), checked(model) as check:
         settle_head(model, check)
         settle_mode(model, check)
         if model.settings.packing:
