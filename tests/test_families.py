@@ -32,7 +32,7 @@ def found(families):
 def test_log_probs_are_those_of_the_models_own_forward(families, found):
     read = [one for one in found if one.rows in ("packed", "padded")]
     assert [(one.name, one.off) for one in read if not one.off <= families.CLOSE] == []
-    assert [one.name for one in read if not 0 < one.gradient < float("inf")] == []
+    assert [one.name for one in read if not one.gradient < 1e-3] == []
     assert len(read) >= 45
 
 
@@ -48,7 +48,7 @@ def test_families_that_are_wrong_without_the_check_are_handled(found):
     for name in ("cohere", "granite", "nanochat"):  # heads that scale or cap
         assert rows[name] == ("packed", "shared", "own", "")
     assert rows["phimoe"][3] == "eval"  # experts drawn at random
-    assert rows["llama"] == rows["qwen3_moe"] == ("packed", "shared", "", "") or rows["qwen3_moe"][1] == "each"
+    assert rows["llama"] == ("packed", "shared", "", "")
 
 
 def test_the_page_is_as_new_as_what_is_measured(families, found):

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM
 from isentropic.policy.batching.micro_batches import micro_batches
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 from isentropic.policy.model.lora import LoraSettings
-from isentropic.policy.model.self_check import checked
+from isentropic.policy.model.two_rows import checked
 
 SIZES = {
     "vocab_size": 40,

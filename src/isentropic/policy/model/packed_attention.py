@@ -24,6 +24,8 @@ MAX_HEAD_DIM = 256  # of torch's flash attention, which takes multiples of 8
 
 Queries = Float[Tensor, "L H D"]
 Keys = Float[Tensor, "M K D"]
+Values = Float[Tensor, "M K V"]  # of another size than keys where these are latent
+Outputs = Float[Tensor, "L H V"]
 CuSeqlens = Int[Tensor, " E"]  # int32, on the device
 Lse = Float[Tensor, "H L"]
 RowReads = tuple[slice, list[slice]]  # a row's queries, and all keys that they read: their own at the end
@@ -127,7 +129,7 @@ def attend(
     module: nn.Module,
     query: Float[Tensor, "B H L D"],
     key: Float[Tensor, "B K L D"],
-    value: Float[Tensor, "B K L D"],
+    value: Float[Tensor, "B K L V"],
     attention_mask: Tensor | None,
     scaling: float | None = None,
     cu_seqlens: CuSeqlens | None = None,
@@ -138,7 +140,7 @@ def attend(
     max_prompt_len: int = 0,
     sliding_window: int | None = None,
     **others: Any,
-) -> tuple[Float[Tensor, "B L H D"], None]:
+) -> tuple[Float[Tensor, "B L H V"], None]:
     """As transformers calls it; without `cu_seqlens` it is the usual attention over a padded rectangle."""
     if cu_seqlens is None:
         if attention_mask is None and sliding_window and query.shape[2] > sliding_window:
@@ -171,7 +173,7 @@ def caps_scores(config: PretrainedConfig) -> bool:
     return getattr(config.get_text_config(decoder=True), "attn_logit_softcapping", None) is not None
 
 
-def uses_flash(query: Queries, key: Keys, value: Keys) -> bool:
+def uses_flash(query: Queries, key: Keys, value: Values) -> bool:
     """Whether torch's flash attention takes them: it is the one that knows varlen, in 16 bits only."""
     size = query.shape[-1]
     fits = size % 8 == 0 and size <= MAX_HEAD_DIM and key.shape[-1] == value.shape[-1] == size
@@ -206,8 +208,8 @@ def reach(window: int) -> dict[str, int]:
 
 
 def attention_by_row(
-    query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float, window: int = 0
-) -> Queries:
+    query: Queries, key: Keys, value: Values, rows: list[RowReads], scale: float, window: int = 0
+) -> Outputs:
     """A call of sdpa for each row: for CPUs, fp32 and odd head dimensions."""
     grouped = query.shape[1] != key.shape[1]
     out = query.new_empty(*query.shape[:2], value.shape[-1])
@@ -221,8 +223,8 @@ def attention_by_row(
 
 
 def attention_backward_by_row(
-    grad_output: Queries, query: Queries, key: Keys, value: Keys, rows: list[RowReads], scale: float, window: int = 0
-) -> tuple[Queries, Keys, Keys]:
+    grad_output: Outputs, query: Queries, key: Keys, value: Values, rows: list[RowReads], scale: float, window: int = 0
+) -> tuple[Queries, Keys, Values]:
     """By the formula, as an operator's own backward pass has no autograd to ask."""
     shares = query.shape[1] // key.shape[1]  # query heads of one key head
     total = [x.new_zeros(x.shape, dtype=torch.float32) for x in (query, key, value)]
