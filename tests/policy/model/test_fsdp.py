@@ -31,8 +31,23 @@ def odd(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def models(tiny_model, odd):
-    return [tiny_model, odd]
+def scaled(tmp_path_factory):
+    """A model that scales its logits, so that its own head is asked."""
+    from transformers import CohereConfig, CohereForCausalLM
+
+    folder = tmp_path_factory.mktemp("scaled")
+    config = CohereConfig(
+        vocab_size=24, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, logit_scale=0.5, initializer_range=0.3, pad_token_id=0, bos_token_id=1, eos_token_id=1,
+    )  # fmt: skip
+    torch.manual_seed(2)
+    CohereForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def models(tiny_model, odd, scaled):
+    return [tiny_model, odd, scaled]
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +68,7 @@ def same(left, right):
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
-CASES = pytest.mark.parametrize("index, adapted", [(0, False), (0, True), (1, False), (1, True)])
+CASES = pytest.mark.parametrize("index, adapted", [(0, False), (0, True), (1, False), (1, True), (2, False), (2, True)])
 
 
 @CASES
@@ -73,25 +88,25 @@ def test_shards_are_sent_as_the_whole_tensors_cast(sharded, models, index, adapt
             assert same(rank[case][dtype], whole)
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [0, 1, 2])
 def test_the_size_of_a_bucket_changes_nothing(sharded, models, index):
     for rank in sharded:
         assert same(rank[models[index], "buckets"], sharded[0][models[index], False]["bf16"])
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [0, 1, 2])
 def test_a_gradient_asked_for_at_log_probs_does_not_begin_the_backward_pass(sharded, models, index):
     for rank in sharded:
         assert rank[models[index], "whole"][:3] == [True, True, False]
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [0, 1, 2])
 def test_what_a_reading_leaves_gathered_can_be_let_go(sharded, models, index):
     for rank in sharded:
         assert rank[models[index], "whole"][3:] == [True, False]
 
 
-@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("index", [0, 1, 2])
 def test_weights_gathered_once_stay_whole_for_an_optimizer_step_and_change_nothing(sharded, models, index):
     for rank in sharded:
         usual, once = (rank[models[index], "gathered", way] for way in (False, True))

@@ -200,3 +200,25 @@ def test_two_calls_of_flash_attention_are_one_softmax(none):
     right.backward(gradient)
     for a, b in [(out, right), *((x.grad, y.grad) for x, y in zip(ours, exact, strict=True))]:
         assert (a.float() - b).norm() < 0.01 * b.norm()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("window", [5, 128, 4096])
+def test_flash_attention_keeps_to_a_window(window):
+    """In bf16, against one mask in fp32 over the same numbers."""
+    torch.manual_seed(0)
+    edges = torch.tensor([0, 300, 317, 1017], dtype=torch.int32, device="cuda")
+    ours = [torch.randn(1017, n, 64, device="cuda", dtype=torch.bfloat16).requires_grad_() for n in (4, 2, 2)]
+    exact = [x.detach().float().requires_grad_() for x in ours]
+    place = torch.arange(1017, device="cuda")
+    row, back = torch.bucketize(place, edges[1:], right=True), place[:, None] - place
+    seen = (row[:, None] == row) & (back >= 0) & (back < window)
+    out = packed_attention(*ours, edges, 700, 0.1, window=window)[0]
+    q, k, v = (x.transpose(0, 1) for x in exact)
+    right = scaled_dot_product_attention(q, k, v, seen, scale=0.1, enable_gqa=True).transpose(0, 1)
+    gradient = torch.randn_like(right)
+    out.backward(gradient.bfloat16())
+    right.backward(gradient)
+    for a, b in [(out, right), *((x.grad, y.grad) for x, y in zip(ours, exact, strict=True))]:
+        assert (a.float() - b).norm() < 0.01 * b.norm()
