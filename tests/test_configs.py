@@ -11,6 +11,11 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 LOADER = loader_of(CONFIGS)
 # Parts that stand side by side.
 LISTS = "algorithm/credit", "algorithm/penalty", "rollout/curation", "evaluation", "reward", "task/set"
+NEEDED = {  # what has no value that could stand in a file
+    "reward=[trl]": "reward.trl.functions=[os.path.join]",
+    "reward=[verl]": "reward.verl.function=os.path.join",
+    "task=data": "task.path=mine.jsonl",
+}
 PLAN = ("card",)  # groups of plan.yaml alone
 
 
@@ -38,7 +43,7 @@ def jobs() -> list[list[str]]:
     for start, first in below.items():
         axes = [groups.pop(group) for group in list(groups) if group.startswith(start)]
         found += [[*dict.fromkeys((first, *job))] for job in zip_longest(*axes, fillvalue="seed=1")]
-    return alone + found
+    return [[*job, *(NEEDED[line] for line in job if line in NEEDED)] for job in alone + found]
 
 
 @pytest.mark.parametrize("job", jobs(), ids=" ".join)

@@ -43,7 +43,7 @@ def test_a_preset_builds_its_parts(preset, offline):
     from isentropic.train import assemble
 
     cfg = composed(preset, *offline)
-    trainer, policy, data = assemble(cfg, build(cfg, "task"), build(cfg, "sampler"))
+    trainer, policy, data = assemble(cfg, build(cfg, "algorithm"), build(cfg, "task"), build(cfg, "sampler"))
     assert trainer.world_size == cfg.trainer.devices * cfg.trainer.num_nodes
     assert policy.updates * cfg.policy.optimization.mini_batch == data.batch_size
     assert len(data.problems_of("test")) == 3 * 64

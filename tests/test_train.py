@@ -40,7 +40,7 @@ METRICS = {
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
     "rollout/filled", "rollout/length", "rollout/reflection", "rollout/tokens", "throughput/seconds",
     "throughput/tokens", "throughput/read_seconds", "throughput/optimizer_seconds", "throughput/sleep_seconds",
-    "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
+    "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable", "rollout/unsimplified",
     "sampler/canary_gap", "sampler/logp_gap", "sampler/logp_gap_max", "step", "throughput/sample_seconds",
     "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
 }  # fmt: skip
@@ -209,7 +209,7 @@ def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_
     result = ranked("train", *SPREAD, *sharded, *going_on, ranks=2)
     assert result.returncode == 0, result.stderr
     folder = tmp_path / "run" / "checkpoints"
-    assert {path.name for path in folder.iterdir()} == {"last.ckpt", "rollout_2"}
+    assert {path.name for path in folder.iterdir()} == {"last.ckpt", "rollout_2.ckpt"}
     assert len(list((folder / "last.ckpt").glob("*.distcp"))) == 2, "not a file of each rank"
     rest = inside(train, *SPREAD, f"ckpt_path={folder}/last.ckpt")
     steps = {**rows(first), **rows(tmp_path / "run"), **rows(rest)}

@@ -163,7 +163,8 @@ def settings_of(cfg: DictConfig) -> dict[str, Any]:
     found = {
         name: value for key in cfg if key not in NO_RESULT for name, value in leaves(plain(cfg, str(key)), str(key))
     }
-    return {name: value for name, value in found.items() if name != "rollout.steps"}
+    own = str(cfg.paths.output)  # of this folder alone
+    return {name: value for name, value in found.items() if name != "rollout.steps" and own not in str(value)}
 
 
 def say_differences(now: dict[str, Any], before: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def test_a_cut_batch_still_says_what_was_read_of_it(build, paper, scope):
     algorithm = replace(build("algorithm=grpo", f"algorithm.scope={scope}"), credit={"rows": OfRows()})
     batch, now = paper
     seen = trace(algorithm, replace(batch, truncated=batch.correct), now, VITALS)
-    assert seen.reads["credit rows"] == {"batch.truncated"}
+    assert seen.reads["credit rows"] == {"batch.truncated", "batch.problem"}
     assert seen.rules["rows"]["dropped"] == 8 and seen.rules["rows"]["scaled"] == 0
 
 

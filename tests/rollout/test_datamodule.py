@@ -1,27 +1,12 @@
-from dataclasses import dataclass
-
 import pytest
 import torch
 from fixtures.models import saving
+from fixtures.tasks import Digits
 
 from isentropic.callbacks.weight_sync import WeightSync
 from isentropic.rollout.datamodule import EvaluationSettings
 from isentropic.sampler.hf import TransformersSampler
-from isentropic.task import Task, Verdict
-
-
-@dataclass(frozen=True)
-class Digits(Task):
-    """Pays for the share of digits: an untrained policy learns from it at once."""
-
-    sums: Task
-
-    def problems(self, split):
-        return self.sums.problems(split)
-
-    def verify(self, problems, texts):
-        shares = [sum(map(str.isdigit, text)) / max(1, len(text)) for text in texts]
-        return [Verdict(share, share == 1, "right" if share == 1 else "wrong") for share in shares]
+from isentropic.task import Task
 
 
 def watched(parts, module, sampler):
