@@ -40,7 +40,8 @@ METRICS = {
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
     "rollout/filled", "rollout/length", "rollout/reflection", "rollout/tokens", "throughput/seconds",
     "throughput/tokens", "throughput/read_seconds", "throughput/optimizer_seconds", "throughput/sleep_seconds",
-    "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable", "rollout/unsimplified",
+    "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
+    "rollout/unsimplified",
     "sampler/canary_gap", "sampler/logp_gap", "sampler/logp_gap_max", "step", "throughput/sample_seconds",
     "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
 }  # fmt: skip

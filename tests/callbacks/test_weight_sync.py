@@ -54,7 +54,7 @@ def run(parts, tmp_path):
     def go(kind, temperature=1.0, steps=3, tolerance=1e-3, tokens=16):
         sampler = kind(parts.model, "float32", "cpu", 32, 64)
         module = go.module = parts.learner(size=32, temperature=temperature)
-        task = Digits(parts.sums(largest=3))
+        task = Digits(parts.sums())
         data = parts.rollouts(sampler, task=task, batch_size=32, temperature=temperature, steps=steps)
         parts.trainer(tmp_path, [WeightSync(tolerance, tokens)]).fit(module, data)
         return module
