@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @main("train")
 def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
+    from isentropic.callbacks.stop_rules import StopRuleError
     from isentropic.reward import RewardError
     from isentropic.state import StateError
 
@@ -44,7 +45,7 @@ def train(cfg: DictConfig) -> float | None:
             print(f"warning: {sentence}", flush=True)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        except (OSError, RewardError, StateError) as error:
+        except (OSError, RewardError, StateError, StopRuleError) as error:
             raise BadInput(" ".join(str(error).split())) from error
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
