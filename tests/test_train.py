@@ -68,6 +68,7 @@ def learnt(folder: Path) -> dict[str, Any]:
     """Everything that the next rollout depends on."""
     checkpoint = last(folder)
     kept = ("state_dict", "optimizer_states", "lr_schedulers", "isentropic", "loops")
+    del checkpoint["isentropic"]["settings"]  # which decide nothing: they are compared with those of whoever goes on
     return leaves({name: checkpoint[name] for name in kept})
 
 

@@ -91,7 +91,7 @@ def test_a_folder_that_is_another_s_is_refused(tmp_path: Path):
         ("trainer=gpu", "trainer.accelerator=gpu is asked for, and this machine shows no GPU; trainer=cpu needs none"),
         ("trainer=fsdp", "trainer.accelerator=gpu is asked for"),
         ("trainer.accelerator=cuda", "trainer.accelerator=cuda is asked for"),
-        ("sampler=vllm_gpu", "sampler=vllm_gpu is asked for by its settings"),
+        ("sampler=vllm_gpu", "sampler.kv_cache_gib=null, as sampler=vllm_gpu has it, is a share of a GPU's memory"),
         ("sampler=vllm_server", "take sampler.transfer=file"),
         ("sampler=transformers sampler.device=cuda:0", "take sampler.device=cpu"),
     ],
@@ -102,7 +102,16 @@ def test_a_gpu_that_is_not_there_is_said(lines: str, sentence: str):
 
 
 @pytest.mark.skipif(GPU, reason="there is a GPU")
-@pytest.mark.parametrize("lines", ["", "trainer=ddp_cpu", "sampler=transformers", "sampler=vllm_server sampler.url=x"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "",
+        "trainer=ddp_cpu",
+        "sampler=transformers",
+        "sampler=vllm_server sampler.url=x",
+        "sampler=vllm_gpu sampler.kv_cache_gib=0.1",
+    ],
+)
 def test_what_needs_no_gpu_is_let_through(lines: str):
     early.check_hardware(compose(LOADER, "train", ["experiment=quickstart", *lines.split()]))
 

@@ -91,8 +91,11 @@ def check_hardware(cfg: DictConfig) -> None:
     device = str(sampler.get("device", ""))
     if device.startswith("cuda"):
         raise BadInput(f"sampler.device={device} is asked for, {none}; take sampler.device=cpu")
-    if sampler.get("sleep_level") == 2 or sampler.get("load_format") == "dummy":
-        raise BadInput(f"sampler=vllm_gpu is asked for by its settings, {none}; sampler=vllm needs none")
+    if "sleep_level" in sampler and sampler.get("kv_cache_gib") is None:
+        raise BadInput(
+            f"sampler.kv_cache_gib=null, as sampler=vllm_gpu has it, is a share of a GPU's memory, {none}; sampler=vllm "
+            "needs none"
+        )
     if sampler.get("transfer") == "nccl" and not sampler.get("url"):
         raise BadInput(f"sampler.transfer=nccl is between GPUs, {none}; take sampler.transfer=file")
 
