@@ -83,7 +83,8 @@ class WeightSync(SamplerPhases):
                 "before it"
             )
         self.last = theirs, ours
-        self.check(gap, "a fixed sequence, right after the weights were sent; they did not arrive")
+        rounds = f"or the {engine.dtype} that it computes in rounds by more"
+        self.check(gap, f"a fixed sequence, right after the weights were sent; they did not arrive, {rounds}")
         return gap
 
     def compare(self, policy: PolicyModule, of_now: bool) -> None:

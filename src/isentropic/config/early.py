@@ -93,8 +93,8 @@ def check_hardware(cfg: DictConfig) -> None:
         raise BadInput(f"sampler.device={device} is asked for, {none}; take sampler.device=cpu")
     if "sleep_level" in sampler and sampler.get("kv_cache_gib") is None:
         raise BadInput(
-            f"sampler.kv_cache_gib=null, as sampler=vllm_gpu has it, is a share of a GPU's memory, {none}; sampler=vllm "
-            "needs none"
+            f"sampler.kv_cache_gib=null, as sampler=vllm_gpu has it, is a share of a GPU's memory, {none}; "
+            "sampler=vllm needs none"
         )
     if sampler.get("transfer") == "nccl" and not sampler.get("url"):
         raise BadInput(f"sampler.transfer=nccl is between GPUs, {none}; take sampler.transfer=file")

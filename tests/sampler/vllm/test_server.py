@@ -247,6 +247,10 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     """With torchrun's variables its workers would wait for the agent's store."""
     for name in ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_ADDR"):
         monkeypatch.setenv(name, "1")
+    for name in ("WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "GITHUB_TOKEN", "DB_PASSWORD"):
+        monkeypatch.setenv(name, "hidden")
+    monkeypatch.setenv("HF_TOKEN", "of the hub")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
     fake = tmp_path / "python"
     fake.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\nexec env\n')
     fake.chmod(0o755)
@@ -255,6 +259,7 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     assert server.process and server.process.wait(300) == 0
     said = (tmp_path / "log").read_text()
     assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
+    assert "hidden" not in said and "HF_TOKEN=of the hub\n" in said and "TOKENIZERS_PARALLELISM=false\n" in said
     assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -27,6 +28,8 @@ if os.getppid() == int(sys.argv[1]):
 # with these its workers would look for each other where the trainer's ranks do
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 AGENT = "TORCHELASTIC_"  # of torchrun
+SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+HUB = "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"
 
 
 class Service:
@@ -100,6 +103,13 @@ class Service:
         self.process = None
 
 
+def concerns_server(name: str) -> bool:
+    """Not how the trainer was started, nor the keys of other services; the hub's may be needed for the model."""
+    if name in HUB:
+        return True
+    return name not in RANKS and not name.startswith(AGENT) and not SECRET.search(name)
+
+
 def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Path) -> Service:
     """A server of ours on this machine, which is still starting. Raises ValueError where vLLM is not installed."""
     if importlib.util.find_spec("vllm") is None:
@@ -108,7 +118,7 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
         )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    environment = {n: value for n, value in os.environ.items() if n not in RANKS and not n.startswith(AGENT)}
+    environment = {name: value for name, value in os.environ.items() if concerns_server(name)}
     environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
