@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from isentropic import __version__
 from isentropic.__main__ import COMMANDS, help_of, overview
+
+PROGRAM = Path(__file__).parents[1] / "src/isentropic/train.py"
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -40,6 +43,7 @@ def test_a_command_that_is_not_there_is_answered_with_the_nearest():
     assert (found.returncode, found.stderr) == (1, "error: there is no command trian; did you mean train?\n")
 
 
-def test_train_without_settings_says_what_to_try():
-    found = run("train")
+@pytest.mark.parametrize("how", [["-m", "isentropic", "train"], ["-m", "isentropic.train"], [str(PROGRAM)]])
+def test_train_without_settings_says_what_to_try(how):
+    found = subprocess.run([sys.executable, *how], capture_output=True, text=True, timeout=300)
     assert found.returncode == 2 and "isentropic train experiment=quickstart" in found.stderr

@@ -42,11 +42,6 @@ Set any value by its dotted key: `--cfg job` prints all of them, print_config=tr
 values with commas between them are a sweep: each combination is a job in a process and folder of its own, and the
 same command later does what is missing; hydra.launcher.jobs=4 runs so many at once, hydra/launcher=slurm sends them to
 SLURM."""
-START = """isentropic train runs nothing without settings. Try
-
-    isentropic train experiment=quickstart      # five minutes on two CPU cores
-    isentropic train --help
-"""
 
 
 def main() -> None:
@@ -63,9 +58,6 @@ def main() -> None:
         raise SystemExit(f"error: there is no command {name}; {advice}")
     elif set(HELP) & set(arguments) and name not in WITH_PARSER:
         print(help_of(name))
-    elif name == "train" and not arguments:
-        print(START, file=sys.stderr)
-        raise SystemExit(2)
     else:
         del sys.argv[1]
         try:

@@ -42,6 +42,11 @@ from isentropic.runs import files
 from isentropic.runs.lock import locked, refuse_overwriting, refuse_running
 from isentropic.runs.status import recorded
 
+START = """isentropic train runs nothing without settings. Try
+
+    isentropic train experiment=quickstart      # five minutes on two CPU cores
+    isentropic train --help
+"""
 AT_END: list[Callable[[], None]] = []  # called when Hydra is done, as by a sweep with a table to print
 DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM  # what a disk may answer
 CONFIG_FILES = {files.HYDRA, files.CONFIG, files.CONFIG_SOURCES, files.STATUS}
@@ -82,6 +87,9 @@ def main(
 
 def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[Sequence[str]], list[str]]) -> None:
     """Checks the command line, and has Hydra run what it says."""
+    if name == "train" and configs == CONFIGS and not sys.argv[1:]:
+        print(START, file=sys.stderr)
+        raise SystemExit(2)
     read_environment()
     quiet()
     warnings.formatwarning = _one_line
