@@ -38,6 +38,7 @@ def test_sums_pay_for_no_constant_and_each_gold_earns():
     assert golds <= {one.answer for one in found.earnings}
 
 
+@pytest.mark.slow
 def test_a_task_of_reasoning_gym_is_tried_in_its_own_processes():
     task = ReasoningGym(
         name="complex_arithmetic", options={}, template="{question}", partial_credit=True, **SETTINGS, **JUDGED

@@ -378,6 +378,7 @@ def test_nothing_too_large_is_worked_out(answer):
         assert judge(gold, answer)[1] is False
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet=r"01239.,+-*/^_=<>()[]{}\ $%!|&abxyπ½√或" + "frac", max_size=40))
 def test_nothing_a_model_writes_raises(answer):

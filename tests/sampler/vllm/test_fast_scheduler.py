@@ -12,7 +12,7 @@ import pytest
 
 from isentropic.sampler.vllm.colocated import VllmSampler, available
 
-pytestmark = pytest.mark.skipif(not available(), reason="vLLM is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not available(), reason="vLLM is not installed")]
 
 END = 7
 BLOCK = 128  # tokens, on CPU
