@@ -9,10 +9,10 @@ import time
 from argparse import ArgumentParser
 from pathlib import Path
 
-from isentropic.task.dataset_files import from_file
+from isentropic.task.chats import plain
+from isentropic.task.dataset_files import column, from_file
 from isentropic.task.equality import grade
 from isentropic.task.judge_pool import JudgePool
-from isentropic.task.math_dataset import column, plain
 
 
 def main() -> None:
