@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 @main("train")
 def train(cfg: DictConfig) -> float | None:
     """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
-    from isentropic.callbacks.stop_rules import StopRuleError
-    from isentropic.reward import RewardError
-    from isentropic.state import StateError
-
     own = find_last(cfg)
     with parts(cfg) as (trainer, policy, data):
+        # these take seconds, and so wait for the first checks
+        from isentropic.callbacks.stop_rules import StopRuleError
+        from isentropic.reward import RewardError
+        from isentropic.state import StateError
+
         go_on(cfg, policy.algorithm.control, own)
         if rank() == 0:
             set_aside(Path(cfg.paths.output) / files.METRICS, resumed=cfg.ckpt_path is not None)
