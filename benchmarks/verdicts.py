@@ -27,12 +27,12 @@ def main() -> None:
 
 def pooled(golds: list[str]) -> dict[str, float]:
     """All of them through one judge, as training asks it."""
-    verifier = JudgePool("isentropic.task.math_judge:judge", workers=1, timeout=5.0, memory=4.0)
-    verifier([("1", r"\boxed{1}", "", "strict")])
+    judges = JudgePool("isentropic.task.math_judge:judge", workers=1, timeout=5.0, memory=4.0)
+    judges([("1", r"\boxed{1}", "", "strict")])
     begun = time.monotonic()
-    verdicts = verifier([(gold, rf"\boxed{{{gold}}}", "Answer:", "strict") for gold in golds])
+    verdicts = judges([(gold, rf"\boxed{{{gold}}}", "Answer:", "strict") for gold in golds])
     seconds = time.monotonic() - begun
-    verifier.close()
+    judges.close()
     return {"own_right": sum(verdict.correct for verdict in verdicts), "seconds": round(seconds, 2)}
 
 

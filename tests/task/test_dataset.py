@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from isentropic.task.audit import unearnable
 from isentropic.task.dataset import Dataset
 
 SETTINGS = {
@@ -160,3 +161,11 @@ def test_answers_that_would_not_be_judged_right_are_left_out(file):
     ]
     dropped.close()
     refused.close()
+
+
+def test_an_answer_that_is_written_as_the_task_asks_earns(file):
+    made = task(file("a.jsonl", ROWS), held_out=0.5)
+    problems = made.problems("train")[:8]
+    assert unearnable(made, problems) == [] and made.markers() == ["Answer:"]
+    assert made.verify(problems[:1], [made.written(made.gold(problems[0]))])[0].correct
+    made.close()

@@ -423,9 +423,9 @@ def test_answers_of_models_are_judged_as_a_person_would(boxed):
 @pytest.mark.skipif(not CASES.is_file(), reason="the collected verifier cases are not beside this repository")
 def test_answers_that_graders_got_wrong_are_judged_right():
     cases = [json.loads(line) for line in CASES.read_text().splitlines()]
-    verifier = JudgePool("isentropic.task.equality:judge", 1, 30.0, 4.0)
-    verdicts = verifier([pair(case) for case in cases])
-    verifier.close()
+    judges = JudgePool("isentropic.task.equality:judge", 1, 30.0, 4.0)
+    verdicts = judges([pair(case) for case in cases])
+    judges.close()
     wanted = {"must-not-hang": {False}, "must-not-crash": {True, False}}
     misjudged = {
         case["id"]: verdict.status

@@ -186,7 +186,7 @@ def test_no_process_outlives_the_trainer_idle_or_hanging(answer):
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         watched = os.pidfd_open(int(process.stdout.readline()))
         process.kill()
-    ended, _, _ = select.select([watched], [], [], 30.0)
+    ended, _, _ = select.select([watched], [], [], 300.0)
     os.close(watched)
     assert ended
 

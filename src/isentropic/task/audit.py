@@ -16,6 +16,7 @@ FEW = ("", "nan", "0", "1", "True", "[]")  # of a start, where a second is long
 FEW_PROBLEMS = 16
 PROBLEMS = 60
 GOLDS = 20  # of how many problems the gold is tried on all of them
+BUSY = ("timeout", "crash")  # of a machine, not of a gold
 NOTABLE = 0.1  # mean reward of a constant from which on it is worth a warning
 
 
@@ -68,7 +69,8 @@ def unearnable(task: Task, problems: Sequence[Problem]) -> list[Problem]:
     """Problems whose own gold, written as the task wants it, is not right; those without a known one are not tried."""
     known = [(problem, gold) for problem in problems if (gold := task.gold(problem)) is not None]
     verdicts = task.verify([problem for problem, _ in known], [task.written(gold) for _, gold in known])
-    return [problem for (problem, _), verdict in zip(known, verdicts, strict=True) if not verdict.correct]
+    pairs = zip(known, verdicts, strict=True)
+    return [problem for (problem, _), verdict in pairs if not verdict.correct and verdict.status not in BUSY]
 
 
 def warning(found: Audit) -> str | None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from isentropic.task import Message, Problem, Split, Task, Verdict
+from isentropic.task import Message, Problem, Split, Verdict
 from isentropic.task.answers import after_marker, last_box
 from isentropic.task.chats import asked, plain
 from isentropic.task.dataset_files import column, from_place
 from isentropic.task.endless import split_of
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.judge_pool import JudgePool
+from isentropic.task.math_task import MathTask
 from isentropic.task.overlap import Overlap
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
@@ -39,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Dataset(Task):
+class Dataset(MathTask):
     """References are answers as text. Raises ValueError, with the row, for data that cannot be used.
 
     A training question is taken once, and not at all if a test problem asks it too, whatever its spaces and signs.
@@ -105,15 +106,9 @@ class Dataset(Task):
         further = (self.strictness,) if self.judge == OURS else ()
         return self.judges([(problem.reference, text, self.marker, *further) for problem, text in pairs])
 
-    def notes(self) -> list[str]:
-        return self.judges.notes
-
     def check(self) -> None:
         if self.answer is not None:
             without_bad_answers(self, self.splits, self.bad_answers)
-
-    def close(self) -> None:
-        self.judges.close()
 
     @cached_property
     def judges(self) -> JudgePool:

@@ -4,9 +4,9 @@ import warnings
 from collections.abc import Mapping
 
 from isentropic.task import Problem, Split, Task
+from isentropic.task.audit import unearnable
 
 SHOWN = 5
-FIRM = ("wrong", "unparseable")  # what every process finds; a time limit is another thing on a busy machine
 
 
 def without_bad_answers(task: Task, splits: Mapping[Split, list[Problem]], bad_answers: str) -> None:
@@ -15,10 +15,10 @@ def without_bad_answers(task: Task, splits: Mapping[Split, list[Problem]], bad_a
     Raises ValueError where bad answers are refused, or none is left to learn from.
     """
     for split, problems in splits.items():
-        bad = {id(problem) for problem in failing(task, problems)}
-        if not bad:
+        found = unearnable(task, problems)
+        if not found:
             continue
-        found = [problem for problem in problems if id(problem) in bad]
+        bad = {id(problem) for problem in found}
         some = ", ".join(repr(problem.reference)[:40] for problem in found[:SHOWN])
         sentence = (
             f"{len(found)} of {len(problems)} {split} answers are not judged right even when written as they stand "
@@ -33,8 +33,3 @@ def without_bad_answers(task: Task, splits: Mapping[Split, list[Problem]], bad_a
         warnings.warn(f"{sentence}; they are left out", stacklevel=2)
         if not problems and split == "train":
             raise ValueError(f"{sentence}, and none is left to learn from; task.answer or its marker is not what it is")
-
-
-def failing(task: Task, problems: list[Problem]) -> list[Problem]:
-    verdicts = task.verify(problems, [f"\\boxed{{{problem.reference}}}" for problem in problems])
-    return [p for p, verdict in zip(problems, verdicts, strict=True) if not verdict.correct and verdict.status in FIRM]

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from isentropic.task import Problem, Split, Task, Verdict
+from isentropic.task import Problem, Split
 from isentropic.task.dataset_files import from_file, from_hub
-from isentropic.task.judge_pool import JudgePool
+from isentropic.task.math_task import MathTask
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
@@ -20,7 +20,7 @@ GOLD = re.compile(r"####\s*\$?(-?[\d,]*\.?\d+)\s*$")
 
 
 @dataclass(frozen=True)
-class Gsm8k(Task):
+class Gsm8k(MathTask):
     """References are the numbers after ####, as text. Raises ValueError for data that cannot be read or checked."""
 
     train: str | None  # a .jsonl, .json, .csv or .parquet file with the columns question and answer; null reads the hub
@@ -50,27 +50,6 @@ class Gsm8k(Task):
         if split == "validation" and not self.validation:
             raise ValueError("task.validation=0 holds no training problem out to validate on; 500 would do")
         return self.splits[split]
-
-    def markers(self) -> list[str]:
-        return [self.marker]
-
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """Texts go to the judges as they are: nothing of them is read in this process."""
-        pairs = zip(problems, texts, strict=True)
-        return self.judges([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
-
-    def notes(self) -> list[str]:
-        return self.judges.notes
-
-    def written(self, answer: str) -> str:
-        return rf"\boxed{{{answer}}}"
-
-    def close(self) -> None:
-        self.judges.close()
-
-    @cached_property
-    def judges(self) -> JudgePool:
-        return JudgePool("isentropic.task.math_judge:judge", self.workers, self.timeout, self.memory, self.cage)
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from isentropic.task import Message, Problem, Split, Task, Verdict
+from isentropic.task import Message, Problem, Split
 from isentropic.task.answers import after_marker, last_box
 from isentropic.task.chats import asked, plain
 from isentropic.task.dataset_files import column, from_place
 from isentropic.task.golds import without_bad_answers
-from isentropic.task.judge_pool import JudgePool
+from isentropic.task.math_task import MathTask
 from isentropic.task.overlap import Overlap
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
@@ -60,7 +60,7 @@ class ProblemSet:
 
 
 @dataclass(frozen=True)
-class Math(Task):
+class Math(MathTask):
     """References are answers as text. Raises ValueError for sets that cannot be read or leave nothing to learn from.
 
     A training question is taken once, and not at all if a test set has it too, whatever its spaces and signs.
@@ -90,29 +90,8 @@ class Math(Task):
             raise ValueError("task.validation=0 holds no training problem out to validate on; 500 would do")
         return self.splits[split]
 
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """Texts go to the judges as they are: nothing of them is read in this process."""
-        pairs = zip(problems, texts, strict=True)
-        return self.judges([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
-
-    def notes(self) -> list[str]:
-        return self.judges.notes
-
-    def written(self, answer: str) -> str:
-        return rf"\boxed{{{answer}}}"
-
-    def markers(self) -> list[str]:
-        return [self.marker]
-
     def check(self) -> None:
         without_bad_answers(self, self.splits, self.bad_answers)
-
-    def close(self) -> None:
-        self.judges.close()
-
-    @cached_property
-    def judges(self) -> JudgePool:
-        return JudgePool("isentropic.task.math_judge:judge", self.workers, self.timeout, self.memory, self.cage)
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
