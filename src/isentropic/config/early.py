@@ -2,7 +2,9 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,25 +62,17 @@ def check_trainer(trainer: Mapping[str, Any]) -> None:
 
 
 def check_run_folder(key: str, folder: str) -> None:
-    """Raises BadInput where the folder cannot be made; what is made to find out is taken away again."""
-    made: list[Path] = []
+    """Raises BadInput where the folder cannot be made, or be written to. Nothing that another run may see is made."""
+    place = Path(folder).absolute()
     try:
-        missing = Path(folder).absolute()
-        todo = [missing]
-        while not todo[-1].parent.exists() and todo[-1].parent != todo[-1]:
-            todo.append(todo[-1].parent)
-        for path in reversed(todo):
-            if not path.is_dir():
-                path.mkdir()
-                made.append(path)
-        if not os.access(missing, os.W_OK | os.X_OK):
-            raise PermissionError(13, "no right to write in it")
+        with suppress(FileNotFoundError):
+            os.lstat(place)  # refuses names that no file can have
+        while not place.exists():
+            place = place.parent
+        os.rmdir(tempfile.mkdtemp(dir=place))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"{key}={folder} cannot be a run's folder: {reason}") from error
-    finally:
-        for path in reversed(made):
-            path.rmdir()
 
 
 def check_hardware(cfg: DictConfig) -> None:

@@ -12,7 +12,11 @@ from isentropic.runs.settings import flat
 from isentropic.runs.status import read_status
 
 OWN = ("hydra", "paths", "callbacks", "logger", "tags", "print_config", "ckpt_path", "debug", "local", "trainer")
-TOLD = ("seed", "task", "evaluation", "rollout.chat", "rollout.decoding", "rollout.evaluation", "policy.model")
+PROMPT = ("chat", "system", "chat_template", "template_arguments", "examples")
+TOLD = (
+    "seed", "task", "evaluation", "policy.model", "rollout.decoding", "rollout.evaluation",
+    *(f"rollout.{name}" for name in PROMPT),
+)  # fmt: skip
 NOT_TOLD = "dtype", "threads", "device", "workers", "timeout", "memory", "batch"  # last words: of the machine at hand
 
 
