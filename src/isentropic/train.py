@@ -116,7 +116,7 @@ def assemble(
             raise ValueError("callbacks.weight_sync is taken away, and without it the sampler keeps its first weights")
         for callback in callbacks:
             if isinstance(callback, Checkpoint):
-                callback.check(trainer, data.evaluation.split)
+                callback.check(trainer, data.evaluation.split, [f"eval/{score.name}" for score in scores.values()])
         if context:
             data.check_context(context)
         data.check_problems()

@@ -70,14 +70,14 @@ def test_the_best_by_an_evaluation_stays_also_when_a_run_goes_on(run, tiny, tmp_
     assert (folder / "best.ckpt").readlink().name == "rollout_4.ckpt" and "rollout_8.ckpt" in files(tmp_path)
 
 
-def test_a_score_that_no_evaluation_gives_is_refused_and_so_is_the_test_split(run, tmp_path):
-    wrong = Checkpoint(every=1, sharded=False, keep=0, best="eval/avg@9")
-    with pytest.raises(ValueError, match=r"best=eval/avg@9 is no score of an evaluation; there are eval/avg@8"):
-        run([wrong], steps=1, enable_checkpointing=True, limit_val_batches=1, val_check_interval=1)
+def test_a_score_that_no_evaluation_gives_is_refused_and_so_is_the_test_split(tmp_path):
+    chosen = Checkpoint(every=1, sharded=False, keep=0, best="eval/avg@8")
     trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", devices=1, logger=False)
+    with pytest.raises(ValueError, match=r"best=eval/avg@8 is no score of an evaluation; there are eval/pass@4"):
+        chosen.check(trainer, "validation", ["eval/pass@4"])
     with pytest.raises(ValueError, match="would choose a checkpoint by the test split"):
-        wrong.check(trainer, "test")
-    wrong.check(trainer, "validation")
+        chosen.check(trainer, "test", ["eval/avg@8"])
+    chosen.check(trainer, "validation", ["eval/avg@8"])
 
 
 def steps_of(folder):
@@ -231,9 +231,9 @@ def test_whoever_is_killed_while_replacing_leaves_one_whole_checkpoint(tmp_path,
 
 def test_shards_are_for_those_whose_ranks_have_them(tmp_path):
     trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", devices=1, logger=False)
-    saving(1).check(trainer, "test")
+    saving(1).check(trainer, "test", [])
     with pytest.raises(ValueError, match="is for trainer=fsdp"):
-        Checkpoint(every=1, sharded=True, keep=1, best=None).check(trainer, "test")
+        Checkpoint(every=1, sharded=True, keep=1, best=None).check(trainer, "test", [])
 
 
 def test_of_ranks_that_failed_the_first_is_heard():

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,14 @@ class Checkpoint(callbacks.Checkpoint):
         if stage == "fit":
             self.stop.listen(*LIMIT)
 
-    def check(self, trainer: Trainer, split: str) -> None:
-        """Raises ValueError where no rank has a shard of its own to write, and for a choice by the `split` test."""
+    def check(self, trainer: Trainer, split: str, scores: Collection[str]) -> None:
+        """Raises ValueError where no rank has a shard of its own to write, and for a choice by the `split` test.
+
+        `scores` are the names under which evaluations are logged.
+        """
+        if self.best and self.best not in scores:
+            there = ", ".join(sorted(scores)) or "none"
+            raise ValueError(f"callbacks.checkpoint.best={self.best} is no score of an evaluation; there are {there}")
         if self.best and split == "test":
             raise ValueError(
                 f"callbacks.checkpoint.best={self.best} would choose a checkpoint by the test split, whose score of it "
@@ -97,9 +104,6 @@ class Checkpoint(callbacks.Checkpoint):
         rollouts = policy_of(pl_module).rollouts
         if not self.best or not trainer.is_global_zero or rollouts != self.saved or rollouts == 0:
             return
-        if self.best not in trainer.callback_metrics:
-            there = ", ".join(sorted(name for name in trainer.callback_metrics if name.startswith("eval/")))
-            raise ValueError(f"callbacks.checkpoint.best={self.best} is no score of an evaluation; there are {there}")
         score = float(trainer.callback_metrics[self.best])
         link, told = (path_of(trainer).with_name(name) for name in ("best.ckpt", "best.json"))
         before = json.loads(told.read_text())["score"] if told.exists() and link.exists() else -math.inf
@@ -122,10 +126,9 @@ class Checkpoint(callbacks.Checkpoint):
         if not self.row or not trainer.is_global_zero:
             return
         written = earlier_metrics(trainer)
-        name = next(iter(sorted(self.row.keys() - {"step"})), None)
-        if not written or name is None:
+        if not written:
             return
-        steps = read_metrics(written, re.escape(name)).series
+        steps = read_metrics(written, "|".join(map(re.escape, self.row.keys() - {"step"}))).series
         if not any(int(self.row["step"]) in one.steps for one in steps.values()):
             for logger in trainer.loggers:
                 logger.log_metrics(self.row, step=int(self.row["step"]))
