@@ -15,6 +15,7 @@ from isentropic.algorithm.control.gate import Gate
 from isentropic.batch import Drive, Vitals
 from isentropic.callbacks.weight_sync import WeightSync
 from isentropic.state import Memory, StateError
+from isentropic.task.judge_pool import JudgePool
 
 
 class Plain:
@@ -204,3 +205,11 @@ def test_an_estimator_that_would_forget_is_refused_after_the_first_rollout(parts
     with pytest.raises(ValueError, match=r"algorithm\.advantage: Forgetful\.means has changed during the run"):
         parts.trainer(tmp_path, [WeightSync(1e-3, 8)]).fit(module, data)
     assert module.rollouts == 1
+
+
+def test_judges_that_have_started_are_no_memory():
+    part = Plain(JudgePool("isentropic.task.equality:judge", workers=1, timeout=30.0, memory=4.0))
+    memory = Memory({"reward.mine": part})
+    assert part.value([("1", "1")])[0].correct
+    memory.check()
+    part.value.close()

@@ -16,7 +16,7 @@ from torch import Tensor
 from isentropic.distributed import gather_objects, rank, world_size
 
 PLAIN = (type(None), bool, int, float, str, bytes)
-OPAQUE = ("isentropic.task.verifier",)  # processes and pipes, which nobody means to save
+OPAQUE = ("isentropic.tools.", "isentropic.task.judge_pool")  # processes and pipes, which nobody means to save
 KEPT = (list, dict, set, Tensor, np.ndarray)  # of what a class holds, what may change
 
 
@@ -156,7 +156,7 @@ def print_of(value: Any, above: tuple[int, ...] = ()) -> Any:
 def is_opaque(value: Any) -> bool:
     module = type(value).__module__
     of_python = module.partition(".")[0] in sys.stdlib_module_names and not isinstance(value, SimpleNamespace)
-    return of_python or module in OPAQUE
+    return of_python or module.startswith(OPAQUE)
 
 
 def check_plain(value: Any, where: str) -> None:

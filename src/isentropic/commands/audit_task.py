@@ -98,7 +98,8 @@ def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
     lines = [f"# Audit of {found['task']}", "", found["warning"] or "No constant earns much.", ""]
     lines += [f"Constants, on {found['problems']} {found['split']} problems:", "", "| answer | mean reward | right |"]
     lines += ["| --- | --- | --- |"]
-    lines += [f"| {one['answer']!r:.40} | {one['reward']:.3f} | {one['correct']:.0%} |" for one in found["constants"]]
+    for one in found["constants"]:
+        lines.append(f"| {cell(repr(one['answer']))} | {one['reward']:.3f} | {one['correct']:.0%} |")
     heads = ("split", "problems looked at", "duplicates", "tokens: median, longest, room", "too long", "golds earned")
     lines += ["", f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
     for name, one in found["splits"].items():
@@ -106,11 +107,16 @@ def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
         share = one["golds_that_can_be_earned"]
         earned = "none known" if share is None else f"{share:.1%}"
         lines.append(f"| {name} | {one['problems']} | {one['duplicates']} | {tokens} | {one['too_long']} | {earned} |")
-        lines += [f"| | not earned: {', '.join(one['unearnable'])} |"] if one["unearnable"] else []
+        lines += [f"| | not earned: {cell(', '.join(one['unearnable']))} |"] if one["unearnable"] else []
     lines += ["", *(f"{count} training questions are in {name} too." for name, count in found["overlap"].items())]
     marks = ", ".join(map(repr, data.task.markers())) or "nothing"
     lines += ["", f"The judge looks for {marks} in an answer.", "", "```", data.example().rstrip(), "```", ""]
     return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    """What data or a model brings stays within its cell, and text."""
+    return "`" + " ".join(text.split())[:200].replace("|", "\\|").replace("`", "'") + "`"
 
 
 if __name__ == "__main__":

@@ -34,17 +34,17 @@ class Format(Reward):
         texts = [answer.text for answer in answers]
         if self.pattern is None:
             return [float(tagged(text, self.tags, self.opened)) for text in texts]
-        return [verdict.reward for verdict in self.verifier([(self.pattern, text) for text in texts])]
+        return [verdict.reward for verdict in self.judges([(self.pattern, text) for text in texts])]
 
     def markers(self) -> list[str]:
         return [] if self.pattern is not None else [f"<{end}{tag}>" for tag in self.tags for end in ("", "/")]
 
     def close(self) -> None:
-        if "verifier" in vars(self):
-            self.verifier.close()
+        if "judges" in vars(self):
+            self.judges.close()
 
     @cached_property
-    def verifier(self) -> JudgePool:
+    def judges(self) -> JudgePool:
         return JudgePool(f"{__name__}:match", self.workers, self.timeout, self.memory)
 
 
@@ -62,6 +62,6 @@ def tagged(text: str, tags: Sequence[str], opened: bool) -> bool:
 
 
 def match(pattern: str, text: str) -> tuple[float, bool, Status]:
-    """Called in a verifier process only: a pattern may take for ever."""
+    """Called in a caged process only: a pattern may take for ever."""
     fits = re.fullmatch(pattern, text.strip(), re.DOTALL) is not None
     return float(fits), fits, "right" if fits else "wrong"

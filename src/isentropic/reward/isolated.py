@@ -21,7 +21,7 @@ WORDS = {
 
 
 def __getattr__(name: str) -> Callable[[Mapping[str, Any]], Judged]:
-    """The judge that a verifier process looks up by name."""
+    """The judge that a caged process looks up by name."""
     convention, equals, path = name.partition("=")
     if not equals:
         raise AttributeError(name)
@@ -50,11 +50,11 @@ class Pool:
     """Judges' processes for one function, which start at the first call."""
 
     def __init__(self, convention: str, path: str, workers: int, timeout: float, memory: float) -> None:
-        self.verifier = JudgePool(f"{__name__}:{convention}={path}", workers, timeout, memory)
+        self.judges = JudgePool(f"{__name__}:{convention}={path}", workers, timeout, memory)
         self.timeout = timeout
 
     def __call__(self, calls: Sequence[Mapping[str, Any]]) -> list[Value]:
-        return [self.value(verdict) for verdict in self.verifier([(dict(call),) for call in calls])]
+        return [self.value(verdict) for verdict in self.judges([(dict(call),) for call in calls])]
 
     def value(self, verdict: Verdict) -> Value:
         if verdict.status in WORDS:
@@ -62,4 +62,4 @@ class Pool:
         return None if verdict.status == "unparseable" else verdict.reward
 
     def close(self) -> None:
-        self.verifier.close()
+        self.judges.close()

@@ -15,9 +15,10 @@ TRIES = 2  # of a call whose process was killed by somebody else
 
 
 class Pool:
-    """Processes start at the first call. A call that hangs costs its own limit and nobody else's time: the server lives
+    """Processes start at the first call.
 
-    on and forks again. Where a server itself is killed, one that is ready takes its place.
+    A call that hangs costs its own limit and nobody else's time: the server lives on and forks again. Where a server
+    itself is killed, one that is ready takes its place.
     """
 
     def __init__(self, settings: Settings, workers: int) -> None:
