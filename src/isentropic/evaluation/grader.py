@@ -1,0 +1,40 @@
+"""Is an answer right? What evaluations ask; several may be asked, and the first decides."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Item:
+    """An answer as a grader sees it."""
+
+    question: str
+    gold: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Grade:
+    """Whether it is right, why it is not, and the answer that was read in the text, if there is one."""
+
+    right: bool
+    status: str  # right, wrong, unparseable, timeout, crash
+    extracted: str | None
+
+
+class Grader(ABC):
+    """Never raises for what a model may write."""
+
+    name: str  # under which its verdicts are kept
+
+    @abstractmethod
+    def grade(self, items: Sequence[Item]) -> list[Grade]:
+        """One grade per item, in order."""
+
+    def written(self, gold: str) -> str:
+        """A text that gives this answer as the grader wants it, to try it on golds themselves."""
+        return f"\\boxed{{{gold}}}"
+
+    def close(self) -> None:
+        """Ends worker processes and engines, if there are any."""
