@@ -157,6 +157,6 @@ def test_a_full_disk_is_one_sentence(inside):
 @pytest.mark.parametrize("arguments", [["task=nothing"], ["ckpt_path=nowhere.ckpt", "hydra.run.dir=run"]])
 def test_the_command_says_so_and_leaves_nothing(ranked, tmp_path, arguments: list[str]):
     result = ranked("train", *arguments, f"paths.logs={tmp_path}/logs", ranks=1)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

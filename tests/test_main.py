@@ -40,7 +40,7 @@ def test_help_imports_neither_torch_nor_hydra():
 
 def test_a_command_that_is_not_there_is_answered_with_the_nearest():
     found = run("trian", "experiment=quickstart")
-    assert (found.returncode, found.stderr) == (1, "error: there is no command trian; did you mean train?\n")
+    assert (found.returncode, found.stderr) == (2, "error: there is no command trian; did you mean train?\n")
 
 
 @pytest.mark.parametrize("how", [["-m", "isentropic", "train"], ["-m", "isentropic.train"], [str(PROGRAM)]])

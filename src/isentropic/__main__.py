@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isentropic import __version__
 from isentropic.config.own import CONFIGS, own_configs
+from isentropic.config.refused import refuse
 
 COMMANDS = {
     "train": "isentropic.train",
@@ -55,7 +56,7 @@ def main() -> None:
     elif name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}"
-        raise SystemExit(f"error: there is no command {name}; {advice}")
+        refuse(f"there is no command {name}; {advice}")
     elif set(HELP) & set(arguments) and name not in WITH_PARSER:
         print(help_of(name))
     else:

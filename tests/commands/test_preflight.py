@@ -60,5 +60,5 @@ def test_a_mistyped_setting_and_an_address_that_nobody_knows_are_one_sentence(fo
     nowhere = world(2)[1] | {"MASTER_ADDR": "nobody.invalid"}
     found = forks("isentropic.commands.preflight", (["trainer.devises=2"], {}), ([], nowhere))
     for one, text in zip(found, ("did you mean devices?", "cannot resolve MASTER_ADDR=nobody.invalid"), strict=True):
-        assert one.returncode == 1 and text in one.stderr
+        assert one.returncode == 2 and text in one.stderr
         assert one.stderr.startswith("error: ") and one.stderr.count("\n") == 1

@@ -70,13 +70,14 @@ def test_everything_wrong_with_runs_at_once_is_still_a_report(sweep, a_run, tmp_
         (["{run}", "--against", "nothing"], "error: --against nothing: no group is called so; there are "),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(a_run, tmp_path, arguments, sentence):
+def test_what_cannot_be_done_is_one_sentence(a_run, tmp_path, capsys, arguments, sentence):
     (tmp_path / "empty").mkdir()
     a_run(tmp_path / "run")
     places = {"empty": tmp_path / "empty", "run": tmp_path / "run"}
     with pytest.raises(SystemExit) as stopped:
         main([text.format(**places) for text in arguments] + ["--out", str(tmp_path / "out")])
-    assert str(stopped.value).startswith(sentence) and "\n" not in str(stopped.value)
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and said.startswith(sentence) and said.count("\n") == 1
 
 
 def test_without_a_folder_there_is_the_usage(capsys):

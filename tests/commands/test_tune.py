@@ -60,5 +60,5 @@ def test_a_trial_whose_search_was_killed_goes_on_in_its_folder(tmp_path):
 
 def test_a_search_whose_trials_cannot_begin_says_why(tmp_path):
     result = tune(tmp_path, "experiment=quickstart", "algorithm.control.targett=0.1..0.3")
-    assert result.returncode == 1 and result.stderr.startswith("error: trial 0 could not begin (algorithm.control.")
+    assert result.returncode == 2 and result.stderr.startswith("error: trial 0 could not begin (algorithm.control.")
     assert "did you mean target?" in result.stderr and len(result.stderr.splitlines()) == 1

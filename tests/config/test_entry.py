@@ -85,7 +85,7 @@ def run(project: Path, *arguments: str, **variables: str) -> subprocess.Complete
 def test_bad_input_is_one_sentence_and_leaves_nothing(project: Path, arguments: list[str]):
     before = {p for p in project.rglob("*") if "__pycache__" not in p.parts}
     result = run(project, *arguments)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1, result.stderr
     assert {p for p in project.rglob("*") if "__pycache__" not in p.parts} == before
 

@@ -174,4 +174,4 @@ def test_a_run_by_itself_is_submitted_as_one_job_and_never_trains_where_it_was_c
     assert not [*project.rglob("status.json")]
     process = shell("seed=1", *launcher, "hydra.run.dir=here", PATH="")
     out, _ = process.communicate()
-    assert process.returncode == 1 and "error: hydra.run.dir=here is the folder of a run on this machine" in out
+    assert process.returncode == 2 and "error: hydra.run.dir=here is the folder of a run on this machine" in out

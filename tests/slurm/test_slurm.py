@@ -113,7 +113,7 @@ def test_a_batch_script_requeues_itself_and_the_same_command_finds_its_jobs_in_t
 def test_what_slurm_refuses_is_one_sentence(cluster, command, tmp_path):
     line = [*SHORT, "seed=0,1", "hydra/launcher=slurm", "hydra.launcher.partition=nosuch"]
     result = command("train", *line, f"hydra.sweep.dir={tmp_path}", "-m")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "error: sbatch refused" in result.stderr and "invalid partition" in result.stderr.lower()
 
 

@@ -9,6 +9,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
+from isentropic.config.refused import refuse
+
 USAGE = "usage: isentropic convert FILE.gguf FOLDER"
 NEEDED = ("gguf", "accelerate")  # what transformers needs to read the format, beyond this package's own dependencies
 
@@ -52,13 +54,13 @@ def convert(source: Path, folder: Path) -> None:
 
 def main(arguments: list[str]) -> None:
     if len(arguments) != 2:
-        raise SystemExit(USAGE)
+        refuse(USAGE)
     source, folder = (Path(argument) for argument in arguments)
     transformers_logging.disable_progress_bar()
     try:
         convert(source, folder)
     except ValueError as error:
-        raise SystemExit(str(error)) from None
+        refuse(error)
     print(f"{folder} holds {source.name} in bf16; use it as policy.model.path={folder}")
 
 

@@ -22,6 +22,7 @@ from transformers.utils import logging as transformers_logging
 
 from isentropic.batch import DTYPES
 from isentropic.config.build import does_not_exist
+from isentropic.config.refused import refuse
 from isentropic.policy.checkpoint_checks import read
 from isentropic.policy.checkpoint_files import weights_of
 from isentropic.policy.model.identity import fingerprint, shape
@@ -47,6 +48,9 @@ class Request:
     @classmethod
     def of(cls, arguments: list[str]) -> "Request":
         given = {key: value for key, _, value in (argument.partition("=") for argument in arguments)}
+        for argument in arguments:
+            if "=" not in argument:
+                raise ValueError(f"{argument} cannot be read; {USAGE}")
         for key in given:
             if key not in DEFAULTS:
                 raise ValueError(does_not_exist(key, key, DEFAULTS, "export"))
@@ -161,7 +165,7 @@ def main(arguments: list[str]) -> None:
         request = Request.of(arguments)
         export(request)
     except ValueError as error:
-        raise SystemExit(str(error)) from None
+        refuse(error)
     print(f"{request.out} holds the policy of {request.ckpt}; use it as policy.model.path={request.out}")
 
 

@@ -11,6 +11,7 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 
+from isentropic.config.refused import refuse
 from isentropic.reporting.render import markdown, page, parquet
 from isentropic.reporting.render.report import Report, findings
 from isentropic.reporting.render.sentences import cautions, summary
@@ -25,7 +26,7 @@ def main(arguments: list[str]) -> None:
     try:
         report, out = write(asked, arguments)
     except ValueError as error:
-        raise SystemExit(f"error: {error}") from None
+        refuse(error)
     print("\n".join(["What differs:", *summary(report), "", "What cannot be claimed:", *cautions(report)]))
     print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, runs.parquet, curves.parquet and figures/")
 

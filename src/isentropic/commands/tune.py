@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isentropic.commands.search_space import Choices, Range, given, parse, table, values_of
+from isentropic.config.refused import refuse
 from isentropic.runs import files
 from isentropic.runs.metrics import metrics_files
 from isentropic.runs.status import alive, read_status
@@ -186,9 +187,9 @@ def main(arguments: Sequence[str]) -> None:
         last = {place(trial): trial for trial in study.trials}  # of those that went on
         print(table(last.values(), fixed, [space.key for space in spaces], asked.metric))
     except ImportError:
-        raise SystemExit("error: optuna is not installed; pip install -e .[tune]") from None
+        refuse("optuna is not installed; pip install -e .[tune]")
     except ValueError as error:
-        raise SystemExit(f"error: {error}") from None
+        refuse(error)
     except KeyboardInterrupt:
         print(f"stopped; the same command goes on with {asked.folder}", file=sys.stderr, flush=True)
         raise SystemExit(130) from None

@@ -6,9 +6,10 @@
         ...
 
 Before Hydra makes the run's folder, the whole config of every job is composed and checked, without importing a part.
-BadInput, then or later, is one sentence on stderr and exit code 1, with a traceback only under HYDRA_FULL_ERROR=1; a
-folder in which nothing but the config was written is removed. Rank 0 of each job writes config.yaml (resolved),
-config_sources.txt (each value and where it came from; print_config=true prints it) and status.json into its folder.
+BadInput, then or later, is one sentence on stderr, and exit code 2 where nothing ran, else 1, with a traceback only
+under HYDRA_FULL_ERROR=1; a folder in which nothing but the config was written is removed. Rank 0 of each job writes
+config.yaml (resolved), config_sources.txt (each value and where it came from; print_config=true prints it) and
+status.json into its folder.
 """
 
 import errno
@@ -38,6 +39,7 @@ from isentropic.config.names import name_sweep, quoted
 from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.config.provenance import sources, tree
+from isentropic.config.refused import NOTHING_RAN, refuse
 from isentropic.runs import files
 from isentropic.runs.lock import locked, refuse_overwriting, refuse_running
 from isentropic.runs.status import recorded
@@ -149,7 +151,7 @@ def _one_line(message: Warning | str, *_: Any, **__: Any) -> str:
 
 @contextmanager
 def one_sentence(folder: Path | None = None) -> Generator[None]:
-    """Prints BadInput and exits with 1, taking back the run's folder if nothing has happened in it yet."""
+    """Prints BadInput and exits, taking back the run's folder if nothing has happened in it yet."""
     try:
         yield
     except BadInput as error:
@@ -157,8 +159,7 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
             _take_back(folder)
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        raise SystemExit(1) from None
+        refuse(error, 1 if folder is not None and folder.exists() else NOTHING_RAN)
     except OSError as error:
         if error.errno not in DISK or os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
