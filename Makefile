@@ -5,6 +5,8 @@ PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 endif
 RUN := .venv/bin/python
+# A machine that sets this has each process compile thousands of files again, which takes half of a short run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: train test test-all test-slurm setup check lock format
 
