@@ -5,8 +5,10 @@ PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
 endif
 RUN := .venv/bin/python
+# A machine that sets this has each process compile thousands of files again, which takes half of a short run.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all test-slurm setup check lock format
+.PHONY: train test test-all test-slurm test-processors setup check lock format
 
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
@@ -23,6 +25,9 @@ test-all: check  ## static checks, then every test but those of SLURM; `ARGS=--c
 
 test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine plays; as root, with slurm-wlm and munge installed
 	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest -m slurm -rs tests/slurm $(ARGS)
+
+test-processors: setup  ## what compares numbers, with the kernels of each kind of processor, 1, 2 and 4 threads, and at a load
+	@$(RUN) tests/processors.py $(ARGS)
 
 check: setup  ## what the pre-commit hook runs
 	@echo "ruff"

@@ -153,7 +153,10 @@ def run(
         offset = log.tell()
         log.write(f"\n$ {' '.join(command)}\n".encode())
         log.flush()
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment
+        )
         try:
             while process.poll() is None:
                 seconds = time.monotonic() - start

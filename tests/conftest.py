@@ -10,21 +10,34 @@ import pytest
 pytest_plugins = ["fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
 
 TESTS = Path(__file__).parent
-# Files that take half a minute or more, the longest first.
+# Files that take 20 seconds or more, the longest first.
 SLOW = [
-    "launching/test_sweep.py",
     "test_train.py",
-    "sampler/vllm/test_server.py",
-    "commands/test_preflight.py",
-    "commands/test_tune.py",
-    "test_add_a_method.py",
+    "task/test_reasoning_gym.py",
     "sampler/vllm/test_colocated.py",
-    "test_notebooks.py",
+    "launching/test_sweep.py",
+    "sampler/vllm/test_server.py",
+    "policy/model/test_layers.py",
+    "test_add_a_method.py",
     "policy/model/test_fused_logprobs.py",
-    "algorithm/test_composition.py",
+    "commands/test_plan.py",
+    "commands/test_tune.py",
+    "test_wheel.py",
+    "test_notebooks.py",
+    "test_configs.py",
+    "commands/test_preflight.py",
+    "commands/test_methods_table.py",
     "algorithm/test_ranks.py",
-    "reporting/test_report.py",
+    "commands/test_benchmark.py",
+    "config/test_loader.py",
+    "algorithm/test_composition.py",
+    "task/test_audit.py",
     "task/test_equality.py",
+    "test_benchmarks.py",
+    "commands/test_report.py",
+    "test_families.py",
+    "commands/test_audit_task.py",
+    "test_bad_input.py",
 ]
 
 

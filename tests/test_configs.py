@@ -46,7 +46,13 @@ def jobs() -> list[list[str]]:
     return [[*job, *(NEEDED[line] for line in job if line in NEEDED)] for job in alone + found]
 
 
-@pytest.mark.parametrize("job", jobs(), ids=" ".join)
+def marked(job: list[str]) -> object:
+    """Experiments one by one take a third of the time; those of the papers are built in test_experiments.py."""
+    slow = job[0].startswith("experiment=") and job[0] != "experiment=quickstart"
+    return pytest.param(job, marks=pytest.mark.slow if slow else ())
+
+
+@pytest.mark.parametrize("job", [marked(job) for job in jobs()], ids=" ".join)
 def test_every_option_of_training_fits(job: list[str]):
     check_jobs(LOADER, "train", [*job, "policy.model.path=somewhere"], sweep=False)
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,3 +59,19 @@ def test_a_python_without_ensurepip_is_named(copy: Path, tmp_path: Path):
     assert ended.returncode == 1
     assert "ensurepip" in ended.stderr and sys.executable in ended.stderr
     assert not (copy / ".venv").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_what_was_compiled_is_kept_also_where_the_machine_would_not(copy: Path):
+    """Many a container sets the variable; each process would compile torch, transformers and the tests anew."""
+    show = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode)"]
+    machine = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    rule = f"--eval=kept: ; @{shlex.join(show)}"
+    make = ["make", "--silent", "-f", str(ROOT / "Makefile"), rule, "kept"]
+    assert subprocess.run(make, env=machine, capture_output=True, text=True).stdout == "False\n"
+    packages = installed(copy)
+    script = f"import install; install.run('showing', {show!r})"
+    program = [sys.executable, "-c", script]
+    machine["PYTHONPATH"] = str(copy / "requirements")
+    subprocess.run(program, env=machine, capture_output=True, check=True)
+    assert (packages.parents[2] / "install.log").read_text().splitlines()[-1] == "False"

@@ -19,7 +19,7 @@ RECIPES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 LISTS = "credit", "penalty"
 PARTS = [(seam, path.stem) for seam in SEAMS for path in sorted((CONFIGS / seam).glob("*.yaml"))]
 SCOPES = "step", "rank", "micro_batch"
-ROUNDS, EACH = 16, 128
+ROUNDS, EACH, FAST = 16, 128, 4
 
 
 def sample(population, size, seed=0):
@@ -127,7 +127,9 @@ def unchecked():
 
 
 @pytest.mark.composition
-@pytest.mark.parametrize("seed", range(ROUNDS))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed >= FAST else ()) for seed in range(ROUNDS)]
+)
 def test_any_parts_go_together(parts, bigrams, seed):
     policy, batch = bigrams.rollouts(seed, certain=seed % 3)
     now, before, pushed, draw = bigrams.read(policy, batch), deepcopy(parts), 0, Random(seed)

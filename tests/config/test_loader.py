@@ -163,6 +163,18 @@ def test_an_experiment_s_numbers_stay_with_the_option_that_they_are_for(tmp_path
     assert high("experiment=swapped", "algorithm/clipping=cispo") == 0.28
 
 
+def test_a_file_that_changes_between_two_jobs_is_read_again(tmp_path: Path):
+    (tmp_path / "experiment").mkdir()
+    file = tmp_path / "experiment/changing.yaml"
+    for seed in (11, 222):
+        file.write_text(f"# @package _global_\nseed: {seed}\n")
+        for line, wanted in (([], seed), (["seed=5"], 5), ([], seed)):
+            assert compose(loader_of(CONFIGS, str(tmp_path)), "train", ["experiment=changing", *line]).seed == wanted
+    file.unlink()
+    with pytest.raises(BadInput, match="experiment=changing does not exist"):
+        compose(loader_of(CONFIGS, str(tmp_path)), "train", ["experiment=changing"])
+
+
 def test_settings_of_a_part_that_does_not_exist_are_refused(tmp_path: Path):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment/typo.yaml").write_text("# @package _global_\ncallbacks: {idel: {patience: 3}}\n")

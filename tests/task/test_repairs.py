@@ -1,3 +1,5 @@
+from functools import cache
+
 import pytest
 from reasoning_gym.factory import create_dataset
 
@@ -7,11 +9,16 @@ from isentropic.task.repairs import repaired
 PROBLEMS = 40
 
 
+@cache
+def problems(name):
+    made = create_dataset(name, seed=3, size=PROBLEMS)
+    return [made[i] for i in range(PROBLEMS)]
+
+
 def earned(name, answer, partial_credit=False):
     """What an answer to every problem earns, and how many problems it is right for."""
-    made = create_dataset(name, seed=3, size=PROBLEMS)
-    verdicts = [grade(name, (), "", partial_credit, made[i], answer) for i in range(PROBLEMS)]
-    golds = sum(made[i]["answer"] == answer for i in range(PROBLEMS))
+    verdicts = [grade(name, (), "", partial_credit, problem, answer) for problem in problems(name)]
+    golds = sum(problem["answer"] == answer for problem in problems(name))
     return sum(verdict[0] for verdict in verdicts), sum(verdict[1] for verdict in verdicts), golds
 
 
@@ -44,9 +51,8 @@ def test_what_is_no_answer_earns_nothing(name, answer, partial_credit):
 )
 @pytest.mark.parametrize("partial_credit", [False, True])
 def test_known_answers_are_right(name, partial_credit):
-    made = create_dataset(name, seed=3, size=PROBLEMS)
-    for index in range(PROBLEMS):
-        assert grade(name, (), "", partial_credit, made[index], made[index]["answer"])[1]
+    for problem in problems(name):
+        assert grade(name, (), "", partial_credit, problem, problem["answer"])[1]
 
 
 def test_what_is_partly_right_earns_only_where_that_is_asked_for():

@@ -14,17 +14,19 @@ The command line has the last word over both.
 """
 
 import difflib
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, ClassVar
 
 import hydra._internal.hydra
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
+from hydra._internal.config_repository import CachingConfigRepository, ConfigRepository, IConfigRepository
 from hydra._internal.defaults_list import create_defaults_list
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import GroupDefault, ResultDefault
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult
@@ -44,13 +46,35 @@ KEY = "overrides"
 MOST = 4  # configs that are kept, at 10 ms for a copy where composing one takes 300
 
 
+class Files(ConfigRepository):
+    """Parses a file again only where it has changed: a config is made of sixty files, and a sweep of many configs."""
+
+    read: ClassVar[dict[tuple[str, str, str], tuple[tuple[int, int], ConfigResult]]] = {}  # which no copy copies
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or source.scheme() != "file":
+            return super().load_config(config_path)
+        name = source._normalize_file_name(config_path)
+        found, key = os.stat(os.path.join(source.path, name)), (source.provider, source.path, name)
+        stamp = found.st_mtime_ns, found.st_size
+        if key not in self.read or self.read[key][0] != stamp:
+            loaded = super().load_config(config_path)
+            if loaded is None:
+                return None
+            self.read[key] = stamp, loaded
+        return deepcopy(self.read[key][1])
+
+
 class ConfigLoader(ConfigLoaderImpl):
     """Raises ConfigCompositionException for `overrides` of a group or option that does not exist."""
 
     chosen: dict[str, str]  # group → option, of the config that is composed
+    own: dict[str, dict[str, str]]  # recipe → what `own_options` found for it
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
+        self.repository = Files(config_search_path)
         self.composed: dict[str, DictConfig] = {}  # of the last calls, as a command composes the same config five times
 
     def load_configuration(
@@ -88,7 +112,7 @@ class ConfigLoader(ConfigLoaderImpl):
 
     def choose(self, defaults: Sequence[ResultDefault]) -> None:
         """Before single files are loaded: what they set depends on what is chosen."""
-        self.chosen = options_of(defaults)
+        self.chosen, self.own = options_of(defaults), {}
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         loaded = super()._load_single_config(default, repo)
@@ -113,10 +137,11 @@ class ConfigLoader(ConfigLoaderImpl):
 
     def own_options(self, path: str, repo: IConfigRepository) -> dict[str, str]:
         """Of each step for which one option is chosen, the one that this recipe has by itself."""
-        alone = create_defaults_list(repo, path, overrides_list=[], prepend_hydra=False, skip_missing=False)
-        return {
-            group: option for group, option in options_of(alone.defaults).items() if group.startswith(f"{PACKAGE}/")
-        }
+        if path not in self.own:
+            alone = create_defaults_list(repo, path, overrides_list=[], prepend_hydra=False, skip_missing=False)
+            options = options_of(alone.defaults).items()
+            self.own[path] = {group: option for group, option in options if group.startswith(f"{PACKAGE}/")}
+        return self.own[path]
 
     def apply(self, config: DictConfig, overrides: Any, path: str, repo: IConfigRepository) -> None:
         for group, options in overrides.items():

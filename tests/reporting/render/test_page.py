@@ -92,6 +92,7 @@ def test_curves_go_over_rollouts_and_by_the_keyboard_over_tokens_or_seconds(repo
         assert tokens.locator("img").is_visible()
 
 
+@pytest.mark.slow
 def test_a_picture_too_large_for_the_page_is_linked(reported, opened, tmp_path):
     from isentropic.commands import report
 
@@ -203,6 +204,7 @@ def test_words_stand_out_from_their_ground(reported, opened, scheme):
         assert len(found) > 100 and [one for one in found if one[0] < 4.5] == []
 
 
+@pytest.mark.slow
 def test_one_run_without_answers_is_a_page_too(tmp_path, opened):
     make(tmp_path / "only", "grpo", 0)
     main([str(tmp_path / "only"), "--out", str(tmp_path / "report")])
@@ -211,6 +213,7 @@ def test_one_run_without_answers_is_a_page_too(tmp_path, opened):
         assert page.locator("#curves img").count() >= 2
 
 
+@pytest.mark.slow
 def test_names_of_runs_stay_text(tmp_path, opened):
     make(tmp_path / f"{EVIL[:-1]}", "grpo", 0)
     make(tmp_path / "b", "stare", 0)

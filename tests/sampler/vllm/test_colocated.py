@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fixtures.models import COLOCATED
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding
@@ -20,24 +21,7 @@ SHARED = [[2 + 7 * j % 18 for j in range(140)] + [2 + i] for i in range(8)]  # a
 
 
 def settings(path, **changes):
-    return VllmSampler(
-        **{
-            "path": path,
-            "dtype": "float32",
-            "load_format": "auto",
-            "max_model_len": 256,
-            "max_num_seqs": 64,
-            "max_num_batched_tokens": 256,
-            "kv_cache_gib": 0.03,
-            "gpu_memory_utilization": 0.3,
-            "enforce_eager": True,
-            "sleep_level": 1,
-            "tensor_parallel_size": 1,
-            "logprobs": "all",
-            "fast_decode": True,
-            **changes,
-        }
-    )
+    return VllmSampler(path, **(COLOCATED | changes))
 
 
 @pytest.fixture(scope="module")
@@ -340,7 +324,9 @@ def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(
     tiny_model, forks, tmp_path, policy, reference, together
 ):
     script = Path(__file__).with_name("two_ranks.py")
-    for rank in forks(script, *(([tiny_model, tmp_path, rank, together], {}) for rank in range(2))):
+    changes = {"load_format": "dummy", "sleep_level": 0, "max_model_len": 64, "tensor_parallel_size": together}
+    engine = json.dumps(COLOCATED | changes)
+    for rank in forks(script, *(([tiny_model, tmp_path, rank, engine], {}) for rank in range(2))):
         assert rank.returncode == 0, rank.stderr
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2))
     assert first["left"] == second["left"] == [], "a run that is killed would keep the next from starting"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from fixtures.models import COLOCATED
 
 from isentropic.sampler.vllm.colocated import VllmSampler, available
 
@@ -22,21 +23,7 @@ BLOCK = 128  # tokens, on CPU
 def core(tiny_model):
     """Of an engine, for its settings."""
     importlib.import_module("llvmlite.binding")  # as a report does, in whose process an engine starts all the same
-    sampler = VllmSampler(
-        path=tiny_model,
-        dtype="float32",
-        load_format="dummy",
-        max_model_len=256,
-        max_num_seqs=16,
-        max_num_batched_tokens=256,
-        kv_cache_gib=0.03,
-        gpu_memory_utilization=0.3,
-        enforce_eager=True,
-        sleep_level=0,
-        tensor_parallel_size=1,
-        logprobs="all",
-        fast_decode=True,
-    )
+    sampler = VllmSampler(tiny_model, **(COLOCATED | {"load_format": "dummy", "sleep_level": 0}))
     sampler.start()
     yield sampler.engine.llm_engine.engine_core.engine_core
     sampler.stop()

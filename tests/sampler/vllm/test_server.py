@@ -9,6 +9,7 @@ from threading import Thread
 
 import pytest
 import torch
+from fixtures.models import ENGINE
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding
@@ -27,26 +28,8 @@ SHARED = [[2 + 7 * j % 18 for j in range(140)] + [2 + i] for i in range(9)]  # a
 
 
 def settings(path, log, **changes):
-    return VllmServerSampler(
-        **{
-            "path": str(path),
-            "dtype": "float32",
-            "max_model_len": 256,
-            "max_num_seqs": 64,
-            "max_num_batched_tokens": 256,
-            "kv_cache_gib": 0.03,
-            "gpu_memory_utilization": 0.3,
-            "enforce_eager": True,
-            "tensor_parallel_size": 1,
-            "logprobs": "all",
-            "url": None,
-            "devices": None,
-            "transfer": "file",
-            "timeout": 240.0,
-            "log": str(log),
-            **changes,
-        }
-    )
+    asked = {"url": None, "devices": None, "transfer": "file", "timeout": 240.0, "log": str(log)}
+    return VllmServerSampler(str(path), **(ENGINE | asked | changes))
 
 
 @pytest.fixture(scope="module")

@@ -12,24 +12,10 @@ from transformers import AutoModelForCausalLM
 from isentropic.sampler import Decoding
 from isentropic.sampler.vllm.colocated import VllmSampler, available
 
-path, folder, rank, together = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+path, folder, rank, engine = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
 torch.set_num_threads(1)
 dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-sampler = VllmSampler(
-    path=path,
-    dtype="float32",
-    load_format="dummy",
-    max_model_len=64,
-    max_num_seqs=16,
-    max_num_batched_tokens=64,
-    kv_cache_gib=0.03,
-    gpu_memory_utilization=0.3,
-    enforce_eager=True,
-    sleep_level=0,
-    tensor_parallel_size=together,
-    logprobs="all",
-    fast_decode=True,
-)
+sampler = VllmSampler(path, **engine)
 imported = available() and "vllm" in sys.modules
 sampler.start()
 threads = torch.get_num_threads()
