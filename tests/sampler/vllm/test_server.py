@@ -2,7 +2,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import suppress
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -13,8 +16,9 @@ from fixtures.models import ENGINE
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding
+from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.colocated import available
-from isentropic.sampler.vllm.http import Service, serve
+from isentropic.sampler.vllm.http import DIRECT, Service, serve
 from isentropic.sampler.vllm.server import VllmServerSampler
 
 pytestmark = pytest.mark.slow
@@ -189,7 +193,7 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path):
         "time.sleep(600)\n"
     )
     fake = tmp_path / "python"
-    fake.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\nexec sleep 600\n')
+    fake.write_text(f'#!/bin/sh\ncase "$2" in *keeper.py) exec {sys.executable} "$@";; esac\nexec sleep 600\n')
     fake.chmod(0o755)
     parent = subprocess.Popen(
         [sys.executable, "-c", code, str(fake), str(tmp_path / "log")],
@@ -235,7 +239,7 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     monkeypatch.setenv("HF_TOKEN", "of the hub")
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
     fake = tmp_path / "python"
-    fake.write_text(f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\nexec env\n')
+    fake.write_text(f'#!/bin/sh\ncase "$2" in *keeper.py) exec {sys.executable} "$@";; esac\nexec env\n')
     fake.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(fake))
     server = serve([], "3", 300.0, tmp_path / "log")
@@ -259,3 +263,121 @@ def test_no_proxy_stands_between_the_two(monkeypatch):
     with HTTPServer(("127.0.0.1", 0), Healthy) as server:
         Thread(target=server.handle_request, daemon=True).start()
         Service(f"http://127.0.0.1:{server.server_port}", 300.0, None, None).await_health()
+
+
+USER = 12345
+STRANGER = """
+import os, socket, sys
+os.setgroups([]); os.setgid(%d); os.setuid(%d)
+folder, *memory = sys.argv[1:]
+for what, deed in (("folder", lambda: os.listdir(folder)), ("memory", lambda: [open(path, "rb") for path in memory]),
+                   ("socket", lambda: socket.socket(socket.AF_UNIX).connect(folder + "/http"))):
+    try:
+        deed()
+        print(what, "open")
+    except PermissionError:
+        print(what, "closed")
+""" % (USER, USER)
+
+
+@needs_vllm
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_no_other_user_reaches_a_server_or_reads_what_it_shares(sampler):
+    """Whoever could would send it weights, or have it run code."""
+    assert sampler.service and sampler.service.url.startswith("unix:")
+    folder = Path(sampler.service.url.removeprefix("unix:")).parent
+    shared = (folder / keeper.SHARED).read_text().split()
+    memory = [str(keeper.MEMORY / name) for name in shared if (keeper.MEMORY / name).exists()]
+    assert memory
+    command = [sys.executable, "-I", "-c", STRANGER, str(folder), *memory]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Permission denied" in found.stderr:  # an interpreter in a folder of root's
+        found = subprocess.run(["/usr/bin/python3", *command[1:]], capture_output=True, text=True, check=False)
+    assert found.stdout.split("\n")[:3] == ["folder closed", "memory closed", "socket closed"], found
+
+
+@needs_vllm
+def test_a_server_listens_on_no_port_that_answers(sampler):
+    """What its engine's ranks would meet each other by is of this machine alone, and speaks no HTTP."""
+    assert sampler.service and sampler.service.process
+    inodes = set()
+    for pid in processes_of(sampler.service.process.pid):
+        for handle in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                inodes.add(os.readlink(handle).removeprefix("socket:[").removesuffix("]"))
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[9] in inodes and words[3] == "0A":
+                address, port = words[1].split(":")
+                assert address == "0100007F", f"a socket of the server is open to other machines: {line}"
+                with pytest.raises((OSError, HTTPException)):
+                    DIRECT.open(f"http://127.0.0.1:{int(port, 16)}/health", timeout=5)
+
+
+def processes_of(session: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            if os.getsid(int(entry.name)) == session:
+                found.append(int(entry.name))
+    return found
+
+
+RUN = """
+import os, sys, time
+from pathlib import Path
+from isentropic.sampler.vllm.server import VllmServerSampler
+settings = dict(path=sys.argv[1], dtype="float32", max_model_len=256, max_num_seqs=64, max_num_batched_tokens=256,
+                kv_cache_gib=0.03, gpu_memory_utilization=0.3, enforce_eager=True, tensor_parallel_size=1,
+                logprobs="all", url=None, devices=None, transfer="file", timeout=240.0, log=sys.argv[2])
+sampler = VllmServerSampler(**settings)
+sampler.start()
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+sampler.update_weights(AutoModelForCausalLM.from_pretrained(sys.argv[1]).state_dict().items())
+print(sampler.service.process.pid, sampler.service.url, flush=True)
+if sys.argv[3] == "stop":
+    sampler.stop()
+elif sys.argv[3] == "SIGINT":
+    try:
+        time.sleep(600)
+    finally:
+        sampler.stop()
+else:
+    time.sleep(600)
+"""
+
+
+@needs_vllm
+@pytest.mark.parametrize("end", ["stop", "SIGINT", "SIGTERM", "SIGKILL", "engine"])
+def test_nothing_is_left_of_a_server_however_its_trainer_ends(tiny_model, tmp_path, end):
+    """No process, no file and no shared memory; where the engine alone is killed, the server goes too."""
+    with tempfile.TemporaryDirectory(prefix="place-", dir="/tmp") as place:
+        variables = os.environ | {"TMPDIR": place, "PYTHONPATH": os.pathsep.join(sys.path)}
+        trainer = subprocess.Popen(
+            [sys.executable, "-c", RUN, tiny_model, str(tmp_path / "log"), end], env=variables, text=True,
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert trainer.stdout
+        words = trainer.stdout.readline().split()
+        assert words, (tmp_path / "log").read_text()[-2000:]
+        pid, folder = int(words[0]), Path(words[1].removeprefix("unix:")).parent
+        if end != "stop":
+            assert (folder / "weights" / "model.safetensors").exists() and folder.parent == Path(place)
+            everyone, held = processes_of(pid), keeper.held(processes_of(pid))
+            assert len(everyone) > 2 and held
+            if end == "engine":
+                (engine,) = (one for one in everyone if "EngineCore" in Path(f"/proc/{one}/cmdline").read_text())
+                os.kill(engine, signal.SIGKILL)
+            else:
+                trainer.send_signal(signal.Signals[end])
+            limit = time.monotonic() + 300
+            while any(keeper.begun(one) for one in everyone):
+                assert time.monotonic() < limit
+                time.sleep(0.1)
+            assert not [name for name in held if (keeper.MEMORY / name).exists()]
+        trainer.kill() if end == "engine" else None
+        trainer.wait(300)
+        assert [path.name for path in Path(place).iterdir() if path.name.startswith(keeper.PREFIX)] == []
+        assert not processes_of(pid)

@@ -6,9 +6,11 @@ In return it must leave the process as it found it: random state, thread count, 
 
 import importlib.util
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,11 +20,13 @@ from torch import Tensor
 from isentropic.batch import DTYPES
 from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory
 from isentropic.sampler.vllm.isolation import (
     check_card,
     kept_group,
     prepare_environment,
+    temporary_files,
     untouched_process,
     without_search,
 )
@@ -61,6 +65,7 @@ class VllmSampler(Sampler):
     asleep: set[str] = field(init=False, default_factory=set[str])
     owns_group: bool = field(init=False, default=False)  # the process group is the engine's, not the trainer's
     tp_group: TensorParallelGroup | None = field(init=False, default=None, repr=False)
+    folder: Path | None = field(init=False, default=None, repr=False)  # the engine's own, for its temporary files
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -90,7 +95,8 @@ class VllmSampler(Sampler):
         if torch.cuda.is_available():
             alone = self.owns_group or dist.get_world_size() == 1
             check_card(torch.cuda.current_device(), 0 if alone else int(os.environ["LOCAL_RANK"]))
-        with untouched_process(self.enforce_eager):
+        self.folder = keeper.private_folder()
+        with untouched_process(self.enforce_eager), temporary_files(self.folder):
             from vllm import LLM
 
             settings = engine_settings(self)
@@ -189,6 +195,8 @@ class VllmSampler(Sampler):
             self.asleep.discard(part)
 
     def stop(self) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
         if self.engine is None:
             return
         with nullcontext() if self.owns_group else kept_group():

@@ -8,6 +8,8 @@ steps, and all sequences that end in a step, go the engine's own way.
 
 # pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
+import multiprocessing
+import signal
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -19,6 +21,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import FullAttentionSpec
 from vllm.v1.request import Request, RequestStatus
 
+from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.sampling_params import LOGPROBS, ROW, WANT_LOGPROBS, Note, Written
 
 # releases whose schedulers this was written against, and what they call tokens that a preemption made void
@@ -206,6 +209,8 @@ class WholeCompletion:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if multiprocessing.parent_process():  # else the engine would wait minutes for a server that was killed
+            keeper.follow(signal.SIGKILL)
         self.passed: dict[str, int] = {}  # tokens of each request that were passed on before its end
 
     def add_request(self: Any, request: Any) -> None:

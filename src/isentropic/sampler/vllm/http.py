@@ -1,4 +1,8 @@
-"""`vllm serve` as a process of ours, or of somebody else's at a URL, and what is asked of either over HTTP."""
+"""`vllm serve` as a process of ours, or of somebody else's at a URL, and what is asked of either over HTTP.
+
+A server of ours listens on a socket in a folder that no other user may enter, since whoever reaches it may send it
+weights or have it run code; the engine's own sockets and files lie there too.
+"""
 
 import importlib.util
 import json
@@ -10,24 +14,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from isentropic.sampler.vllm import keeper
+
 DIRECT = build_opener(ProxyHandler({}))  # a proxy leads out of a cluster, where no server of ours is
 FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
-# becomes the server, which then ends with its parent, even where that is killed
-FOLLOW = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
 # with these its workers would look for each other where the trainer's ranks do
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 AGENT = "TORCHELASTIC_"  # of torchrun
+SOCKET = "unix:"  # what the URL of a server on this machine begins with that listens on a file
+JSON = {"Content-Type": "application/json"}
 SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
 HUB = "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"
 
@@ -40,16 +42,27 @@ class Service:
 
     def call(self, route: str, body: Mapping[str, Any] | None = None, get: bool = False) -> Any:
         data = None if get else json.dumps(body or {}).encode()
-        request = Request(f"{self.url}{route}", data, {"Content-Type": "application/json"})
         try:
-            with DIRECT.open(request, timeout=self.timeout) as answer:
-                text = answer.read()
-        except HTTPError as error:
-            said = " ".join(error.read().decode(errors="replace").split())[:300]
-            raise RuntimeError(f"the server at {self.url} answered {route} with {error.code}: {said}") from error
-        except (URLError, OSError) as error:
+            code, text = self.answer(route, data, self.timeout)
+        except (URLError, OSError, HTTPException) as error:
             raise RuntimeError(self.lost(error)) from error
+        if code != 200:
+            said = " ".join(text.decode(errors="replace").split())[:300]
+            raise RuntimeError(f"the server at {self.url} answered {route} with {code}: {said}")
         return json.loads(text) if text else None
+
+    def answer(self, route: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
+        """Status and body, over a connection of its own."""
+        if self.url.startswith(SOCKET):
+            with closing(FileConnection(self.url.removeprefix(SOCKET), timeout)) as connection:
+                connection.request("GET" if data is None else "POST", route, data, JSON)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+        try:
+            with DIRECT.open(Request(f"{self.url}{route}", data, JSON), timeout=timeout) as answer:
+                return answer.status, answer.read()
+        except HTTPError as error:
+            return error.code, error.read()
 
     def lost(self, error: Exception) -> str:
         if self.process and self.process.poll() is not None:
@@ -65,13 +78,15 @@ class Service:
     def await_health(self) -> None:
         end = time.monotonic() + self.timeout
         while True:
+            failure: Exception = RuntimeError("it is not healthy")
             try:
-                DIRECT.open(f"{self.url}/health", timeout=5).close()
-                return
-            except (URLError, OSError) as error:
-                ended = self.process is not None and self.process.poll() is not None
-                if ended or time.monotonic() > end:
-                    raise RuntimeError(self.lost(error)) from error
+                if self.answer("/health", None, 5)[0] == 200:
+                    return
+            except (URLError, OSError, HTTPException) as error:
+                failure = error
+            ended = self.process is not None and self.process.poll() is not None
+            if ended or time.monotonic() > end:
+                raise RuntimeError(self.lost(failure)) from failure
             time.sleep(0.2)
 
     def check(self, path: str, context: int) -> None:
@@ -96,11 +111,24 @@ class Service:
             return
         self.process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(20)
+            self.process.wait(keeper.PATIENCE + keeper.WITNESS + 7)
         with suppress(ProcessLookupError):  # its engine may outlive it, and hold a card
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.process = None
+
+
+class FileConnection(HTTPConnection):
+    """HTTP over a socket that is a file. One that is asked for waits as long as the others that are asked take."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self.path)  # with a timeout it would fail where many connect at one time
+        self.sock.settimeout(self.timeout)
 
 
 def concerns_server(name: str) -> bool:
@@ -116,20 +144,20 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
         raise ValueError(
             "sampler=vllm_server starts vLLM, which is not installed here; give sampler.url, or install it"
         )
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    folder = keeper.private_folder()
     environment = {name: value for name, value in os.environ.items() if concerns_server(name)}
     environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
+    environment |= {"TMPDIR": str(folder), "VLLM_RPC_BASE_PATH": str(folder)}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     if devices is not None:
         environment["CUDA_VISIBLE_DEVICES"] = devices
     # what `vllm serve` runs; that command itself asks for the metadata of a package called vllm, which vllm-cpu is not
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *arguments, "--uds", str(folder / "http")]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-c", FOLLOW, str(os.getpid()), *command, "--host", "127.0.0.1", "--port", str(port)],
+            [sys.executable, "-I", keeper.__file__, str(folder), str(os.getpid()), *command],
             env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
-    return Service(f"http://127.0.0.1:{port}", timeout, process, log)
+    return Service(f"{SOCKET}{folder / 'http'}", timeout, process, log)

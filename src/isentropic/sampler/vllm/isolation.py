@@ -6,9 +6,11 @@ import gc
 import os
 import random
 import sys
+import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,17 @@ def untouched_process(eager: bool) -> Generator[None, None, None]:
             torch.set_num_threads = set_threads  # vLLM replaces it on CPU
             if torch.get_num_threads() != threads:
                 set_threads(threads)
+
+
+@contextmanager
+def temporary_files(folder: Path) -> Generator[None, None, None]:
+    """What is made inside lies there, where it can be told from that of others."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @contextmanager

@@ -16,9 +16,11 @@ from isentropic.sampler import Completion, Decoding, Sampler
 from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
 from isentropic.sampler.vllm.engine_args import server_arguments
-from isentropic.sampler.vllm.http import Service, serve
+from isentropic.sampler.vllm.http import SOCKET, Service, serve
 from isentropic.sampler.vllm.sampling_params import EVERY, LOGPROBS, WANT_LOGPROBS
 from isentropic.sampler.vllm.weight_sync import FileTransfer, NcclTransfer, Transfer
+
+WEIGHTS = "isentropic-weights-"  # what the folder is called that somebody else's server reads them from
 
 
 @dataclass
@@ -56,8 +58,10 @@ class VllmServerSampler(Sampler):
                 raise ValueError(f"sampler.{name}={getattr(self, name)} is not one of {', '.join(known)}")
         if not self.timeout > 0:
             raise ValueError(f"sampler.timeout={self.timeout} seconds is not above 0")
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise ValueError(f"sampler.url={self.url} is not the URL of a server, such as http://host:8000")
+        if self.url is not None and not self.url.startswith(("http://", "https://", SOCKET)):
+            raise ValueError(
+                f"sampler.url={self.url} is not the URL of a server, such as http://host:8000 or unix:/path/of/socket"
+            )
 
     @property
     def returns_logprobs(self) -> bool:
@@ -86,7 +90,8 @@ class VllmServerSampler(Sampler):
             if self.transfer == "nccl":
                 self.sender = NcclTransfer()
             else:
-                self.sender = FileTransfer(mkdtemp(prefix="isentropic-weights-"), self.path)
+                own = Path(self.service.url.removeprefix(SOCKET)).parent if self.service else None
+                self.sender = FileTransfer(str(own / "weights") if own else mkdtemp(prefix=WEIGHTS), self.path)
         if dist.is_initialized():
             dist.broadcast_object_list(url)
         self.service = self.service or Service(str(url[0]), self.timeout, None, None)

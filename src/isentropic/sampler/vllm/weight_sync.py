@@ -14,7 +14,7 @@ from socket import create_server, gethostname
 import torch
 from torch import Tensor
 
-from isentropic.sampler.vllm.http import Service
+from isentropic.sampler.vllm.http import SOCKET, Service
 
 CHUNK = 2**30  # bytes of weights that are announced at one time
 
@@ -63,8 +63,8 @@ class NcclTransfer(Transfer):
         from vllm.distributed.weight_transfer.nccl_common import trainer_init
 
         workers = service.call("/get_world_size", get=True)["world_size"]
-        local = "127.0.0.1" in service.url or "localhost" in service.url
-        with create_server(("", 0)) as listener:
+        local = service.url.startswith(SOCKET) or "127.0.0.1" in service.url or "localhost" in service.url
+        with create_server(("127.0.0.1" if local else "", 0)) as listener:
             port = listener.getsockname()[1]
         place = {"master_address": "127.0.0.1" if local else gethostname(), "master_port": port}
         told = place | {"rank_offset": 1, "world_size": 1 + workers}
