@@ -52,3 +52,64 @@ def test_judges_are_timed_by_kind(script, tmp_path, capsys, monkeypatch):
     benchmark.main(["--kinds", "numbers", "--repeats", "5", "--out", str(tmp_path / "judges.json")])
     found = json.loads((tmp_path / "judges.json").read_text())["ms"]["numbers"]
     assert found["p99"] >= found["median"] > 0 and "numbers" in capsys.readouterr().out
+
+
+def test_a_study_takes_all_groups_of_a_seed_before_the_next(script):
+    study = script(ROOT / "benchmarks/study.py").Study([], {"a": [], "b": []}, seeds=1, more={"b": 3}, first=7)
+    assert study.jobs == [("a", 7), ("b", 7), ("b", 8), ("b", 9)]
+
+
+def test_equals_share_a_vote_and_a_marker_says_what_is_voted_for(script):
+    votes = script(ROOT / "benchmarks/study.py").votes
+    texts, right = (
+        [["1", "2", "2", "3"], ["1", "1", "2", "2"]],
+        [[False, True, True, False], [True, True, False, False]],
+    )
+    assert votes(texts, right, 4, []) == (1 + 0.5) / 2
+    assert votes(texts, right, 2, []) == (0.5 + 0.5 + 1 + 0) / 4
+    words = [["so Answer: 4", "Answer: 5", "well. Answer: 4", "4"]]
+    assert votes(words, [[True, False, True, False]], 4, ["Answer:"]) == 1
+
+
+def test_the_scores_of_a_study_are_those_of_an_evaluation(script):
+    from isentropic.evaluation.avg_at_k import AvgAtK
+    from isentropic.evaluation.pass_at_k import PassAtK
+
+    right = torch.rand(20, 16, generator=torch.Generator().manual_seed(0)) < 0.3
+    found = script(ROOT / "benchmarks/study.py").scores([["x"] * 16] * 20, right.tolist(), [])
+    for score in (AvgAtK(16, 1), PassAtK(16, 1), PassAtK(4, 1)):
+        score.update(right.flatten(), torch.arange(20).repeat_interleave(16))
+        assert found[score.name] == pytest.approx(float(score.compute()[score.name]))
+    assert set(found) == {"avg@16", *(f"pass@{k}" for k in (1, 2, 4, 8, 16)), "maj@8", "maj@16"}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks/studies").glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_runs_of_a_study_can_be_composed(script, file):
+    import yaml
+
+    from isentropic.config.compose import CONFIGS, compose, loader_of
+
+    study = script(ROOT / "benchmarks/study.py").Study(**yaml.safe_load(file.read_text()))
+    assert set(study.more) <= set(study.groups)
+    for own in study.groups.values():
+        cfg = compose(loader_of(CONFIGS), "train", [*study.common, *own])
+        assert cfg.rollout.steps % cfg.trainer.val_check_interval == 0
+
+
+@pytest.mark.slow
+def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path, capsys):
+    (tmp_path / "tiny.yaml").write_text(
+        "common: [experiment=countdown_grid, sampler=transformers, rollout.steps=2, trainer.val_check_interval=2,"
+        " rollout.batch_size=64, rollout.evaluation.problems=8, callbacks.checkpoint.every=1]\n"
+        "seeds: 1\ncheckpoints: 2\ngroups: {grpo: [algorithm=grpo]}\n"
+    )
+    study, runs = script(ROOT / "benchmarks/study.py"), tmp_path / "runs"
+    study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=1", "--minutes=0.02"])
+    assert "0 of 1 runs are done, 0 failed" in capsys.readouterr().out
+    study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=1", f"--out={tmp_path / 'out'}"])
+    assert "1 of 1 runs are done" in capsys.readouterr().out
+    names = {path.name for path in (runs / "grpo/0").iterdir()}
+    assert "checkpoints" not in names and {"metrics.csv", "metrics.1.csv", "answers.csv.gz"} <= names
+    head, line = (tmp_path / "out/rows.csv").read_text().splitlines()
+    found = dict(zip(head.split(","), line.split(","), strict=True))
+    assert (found["group"], found["seed"], found["judged"]) == ("grpo", "0", "1 2") and "t0.5/maj@16" in found

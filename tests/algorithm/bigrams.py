@@ -37,6 +37,7 @@ ACTING = {
     "dr_grpo": ["algorithm.aggregation.length=6"],
     "entro_pic": ["algorithm.credit.entro_pic.threshold=0.3"],
     "entropy_bonus_adaptive": [OPEN, "algorithm.control.start=0.1"],
+    "entropy_bonus_gated": [OPEN, "algorithm.penalty.entropy_bonus.weight=0.05"],
     "flexible_od": ["algorithm.control.start=1.5"],
     "grpo_s": ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"],  # means of ratios stray less
     "kl_cov": ["algorithm.credit.kl_cov.share=0.2"],

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sys import maxsize
 from typing import Any
 
@@ -37,6 +37,7 @@ class EvaluationSettings:
     count: int
     batch: int  # problems given to the sampler at one time, on one rank
     decoding: Decoding
+    seed: int = 0  # of the draws, which do not follow the run's seed: equal policies score the same
 
     def __post_init__(self) -> None:
         if self.split not in ("validation", "test"):
@@ -124,7 +125,8 @@ class RolloutDataModule(LightningDataModule):
 
     def val_dataloader(self) -> EvaluationStream:
         j = self.evaluation
-        return EvaluationStream(self.generator, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
+        generator = replace(self.generator, seed=j.seed)
+        return EvaluationStream(generator, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
 
     def teardown(self, stage: str) -> None:
         self.reward.close()

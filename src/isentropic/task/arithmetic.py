@@ -9,7 +9,7 @@ from typing import get_args
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker, whole_integer
-from isentropic.task.endless import Endless, check_held_out, split_of
+from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
 from isentropic.task.prompts import check_template, fill
 
 PATTERN = re.compile(r"\d{1,18}\.\.\d{1,18}(?:[-+*]+\d{1,18}\.\.\d{1,18})+")
@@ -25,7 +25,8 @@ class Arithmetic(Task):
     template: str  # the prompt, with {question} for the sum
     marker: str  # the rest of the line after the last of these must be an integer; if empty, the text's first line
     held_out: float  # share of the sums that training never sees, whatever the seed: half validation, half test
-    seed: int
+    seed: int  # of the training problems
+    test_seed: int = 0  # of the test and the validation problems
 
     def __post_init__(self) -> None:
         check_template(self.template)
@@ -51,7 +52,7 @@ class Arithmetic(Task):
         return [self.judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
 
     def problem(self, split: Split, index: int) -> Problem:
-        draw = Random(f"{self.seed}/{split}/{index}")
+        draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         for _ in range(DRAWS):
             signs = [draw.choice(choices) if choices else "" for choices, _, _ in self.parts]
             numbers = [draw.randint(low, high) for _, low, high in self.parts]

@@ -12,7 +12,7 @@ from random import Random
 from typing import get_args
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
-from isentropic.task.endless import Endless, check_held_out, split_of
+from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
 
 OPERATIONS: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 NUMBER = "(0|[1-9][0-9]{0,17})"  # bounded, as int() refuses thousands of digits
@@ -29,7 +29,8 @@ class Countdown(Task):
     largest: int  # numbers are drawn uniformly from 1 to this
     limit: int  # no step of a made answer leaves 0 to this; what a model writes may
     held_out: float  # share of the multisets that training never sees, whatever the seed: half validation, half test
-    seed: int
+    seed: int  # of the training problems
+    test_seed: int = 0  # of the test and the validation problems
 
     def __post_init__(self) -> None:
         if self.numbers < 2:
@@ -49,7 +50,7 @@ class Countdown(Task):
 
     def worked(self, split: Split, index: int) -> tuple[Problem, str]:
         """A problem with the answer it was made from, which is as random as the problem: no solver's style to learn."""
-        draw = Random(f"{self.seed}/{split}/{index}")
+        draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         for _ in range(DRAWS):
             numbers = [draw.randint(1, self.largest) for _ in range(self.numbers)]
             if self.split_of(numbers) != split:

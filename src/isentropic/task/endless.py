@@ -34,6 +34,11 @@ def split_of(question: str, held_out: float) -> Split:
     return "train" if place >= held_out else "test" if place < held_out / 2 else "validation"
 
 
+def seed_of(split: Split, seed: int, test_seed: int) -> int:
+    """Training problems follow the run's seed; those that a run is judged by are the same for runs of every seed."""
+    return seed if split == "train" else test_seed
+
+
 def check_held_out(share: float) -> None:
     if not 0 < share < 1:
         raise ValueError(f"task.held_out={share} is no share; it must lie between 0 and 1, both excluded")

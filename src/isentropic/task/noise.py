@@ -7,7 +7,7 @@ from hashlib import blake2b
 from random import Random
 
 from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.endless import Endless
+from isentropic.task.endless import Endless, seed_of
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Noise(Task):
 
     words: int  # of a prompt
     vocabulary: int  # different words
-    seed: int
+    seed: int  # of the training problems
+    test_seed: int = 0  # of the test and the validation problems
 
     def __post_init__(self) -> None:
         for name in ("words", "vocabulary"):
@@ -30,7 +31,7 @@ class Noise(Task):
         return Endless(partial(self.problem, split))
 
     def problem(self, split: Split, index: int) -> Problem:
-        draw = Random(f"{self.seed}/{split}/{index}")
+        draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         return Problem(" ".join(f"w{draw.randrange(self.vocabulary)}" for _ in range(self.words)), None)
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:

@@ -15,7 +15,7 @@ from reasoning_gym.factory import DATASETS, create_dataset
 
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker
-from isentropic.task.endless import Endless, check_held_out, split_of
+from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.repairs import repaired
@@ -40,11 +40,12 @@ class ReasoningGym(Task):
     template: str  # the prompt, with {question} for the question
     marker: str  # what follows the last of these is the answer; <answer> ends at </answer>
     held_out: float  # share of the questions that training never sees, whatever the seed: half validation, half test
-    seed: int
+    seed: int  # of the training problems
     partial_credit: bool  # whether what is partly right earns what the library gives for it, or nothing
     workers: int  # processes that score answers: some scorers evaluate what the model wrote
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
+    test_seed: int = 0  # of the test and the validation problems
     cage: Cage = STRICT  # what this machine must have to hold what a model wrote
 
     def __post_init__(self) -> None:
@@ -86,9 +87,10 @@ class ReasoningGym(Task):
     def problem(self, split: Split, index: int) -> Problem:
         """The first question of the split among those that seed and index lead to."""
         block, first = divmod(index, BLOCK)
+        seed = seed_of(split, self.seed, self.test_seed)
         for draw in range(DRAWS):
             part, step = divmod(draw, SIZE // BLOCK)
-            digest = blake2b(f"{self.seed}/{block}/{part}".encode(), digest_size=4).digest()
+            digest = blake2b(f"{seed}/{block}/{part}".encode(), digest_size=4).digest()
             entry = dataset(self.name, self.plain_options, int.from_bytes(digest))[first + BLOCK * step]
             if split_of(entry["question"], self.held_out) == split:
                 return Problem(fill(self.template, entry["question"]), entry)

@@ -32,3 +32,10 @@ def test_a_weight_or_drive_of_zero_is_dapo(build, charge, paper):
     plain = charge(build("algorithm=dapo"), *paper)[0]
     for off in ("algorithm.penalty.entropy_bonus.weight=0", "algorithm.control.up=0"):
         assert charge(build("algorithm=entropy_bonus", off), *paper)[0] == plain
+
+
+@pytest.mark.identity
+def test_behind_a_gate_it_is_the_plain_bonus_under_the_target_and_dapo_above_it(build, charge, paper):
+    under, above = (build("algorithm=entropy_bonus_gated", f"algorithm.control.target={t}") for t in (9, 1e-9))
+    assert charge(under, *paper)[0] == charge(build("algorithm=entropy_bonus"), *paper)[0]
+    assert charge(above, *paper)[0] == charge(build("algorithm=dapo"), *paper)[0] != charge(under, *paper)[0]
