@@ -14,8 +14,9 @@ Places = Mapping[tuple[str, str], Asked]  # by set and problem
 def graded(answers: Sequence[Answered], problems: Sequence[Asked], graders: Sequence[Grader]) -> list[Answered]:
     """With the graders' verdicts beside those that the answers have; nothing else moves.
 
-    Where a grader of that name has said something else before, the new one has a number behind its name. The first decides: an earlier one, where answers were graded before. Raises ValueError for an answer to a
-    problem that is not there, and for a grader of wrong answers where none has decided.
+    Where a grader of that name has said something else before, the new one has a number behind its name. The first of
+    all decides. Raises ValueError for an answer to a problem that is not there, and for a grader of wrong answers alone
+    where none has decided.
     """
     asked = {(one.set, one.problem): one for one in reversed(problems)}
     for one in answers:
@@ -28,7 +29,7 @@ def graded(answers: Sequence[Answered], problems: Sequence[Asked], graders: Sequ
         grades = read_by(grader, items, [one.key for one in found], decided)
         if all(said_before(one, grader.name, grade) for one, grade in zip(found, grades, strict=True)):
             continue
-        name = free(grader.name, {name for one in answers for name in one.verdicts})
+        name = free(grader.name, {name for one in found for name in one.verdicts})
         found = [with_grade(one, name, grade) for one, grade in zip(found, grades, strict=True)]
     return found
 
