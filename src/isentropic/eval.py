@@ -1,11 +1,16 @@
-"""A checkpoint in, scores out: `isentropic eval ckpt_path=logs/train/runs/…`, with the settings of that run."""
+"""A checkpoint in, scores out: `isentropic eval ckpt_path=logs/train/runs/…`, with the settings of that run.
+
+`isentropic eval regrade=FOLDER grader=boxed_string` judges the kept answers of an evaluation anew: docs/graders.md.
+"""
 
 import json
+import sys
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from isentropic.config.entry import main
+from isentropic.config.graders import regrade, regrades
 from isentropic.config.judged import differences, with_run
 from isentropic.runs import files
 from isentropic.train import parts, tell
@@ -31,4 +36,7 @@ def evaluate(cfg: DictConfig) -> None:
 
 
 if __name__ == "__main__":
-    evaluate()
+    if regrades(sys.argv[1:]):
+        regrade(sys.argv[1:])
+    else:
+        evaluate()

@@ -27,6 +27,11 @@ class Grader(ABC):
     """Never raises for what a model may write."""
 
     name: str  # under which its verdicts are kept
+    only_wrong: bool = (
+        False  # it is asked about what the grader that decides calls wrong: its score is an upper reading
+    )
+    doubt: float = 0.0  # share of what that one calls right that it is asked about too, to see how it errs
+    seed: int = 0  # of that share
 
     @abstractmethod
     def grade(self, items: Sequence[Item]) -> list[Grade]:

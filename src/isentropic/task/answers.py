@@ -37,6 +37,12 @@ def last_box(text: str) -> str | None:
     return None if is_open or not boxes else joined(text, boxes)
 
 
+def very_last_box(text: str) -> str | None:
+    """The content of the last box alone, trimmed, whatever the sentence names beside it; None where there is none."""
+    boxes, is_open = closed_boxes(text)
+    return None if is_open or not boxes else text[slice(*boxes[-1].inside)].strip()
+
+
 def joined(text: str, boxes: list[Box]) -> str:
     """The last box, with those before it that the same sentence names."""
     answer = [boxes[-1]]

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,19 +27,36 @@ def from_place(source: str, path: str, subset: str | None, split: str) -> Iterat
         yield from from_hub(source, path, subset, split)
 
 
-def column(row: Any, path: str, place: str, key: str) -> Any:
-    """The value of a column, nested by dots. Raises ValueError where the row has none; `key` is the setting's."""
+def column(row: Any, path: str | Sequence[str], place: str, key: str, null: bool = False) -> Any:
+    """The value of a column, nested by dots. Raises ValueError where the row has none; `key` is the setting's.
+
+    Of several names it has none. `null`: the column must be there, and may be empty.
+    """
+    if not isinstance(path, str):
+        if isinstance(row, Mapping):
+            names = ", ".join(map(str, cast(Mapping[str, Any], row)))
+            raise ValueError(f"{place} lacks {' and '.join(path)}; its columns are {names}; {key} names another")
+        path = path[0]
     value = row
     for name in [path] if isinstance(row, Mapping) and path in row else path.split("."):
         if not isinstance(value, Mapping):
             raise ValueError(f"{place} is {row!r:.60}; it must be a record with the column {path} of {key}")
         record = cast(Mapping[str, Any], value)
-        if record.get(name) is None:
+        if record.get(name) is None and not (null and name in record):
             raise ValueError(
                 f"{place} lacks {path}; its columns are {', '.join(map(str, record))}; {key} names another"
             )
         value = record[name]
     return value
+
+
+def has_column(row: Any, path: str) -> bool:
+    """Whether `column` finds it."""
+    try:
+        column(row, path, "", "")
+    except ValueError:
+        return False
+    return True
 
 
 def from_file(source: str, path: Path, otherwise: str) -> Iterator[Placed]:

@@ -1,62 +1,18 @@
 """Problems of mathematics with one final answer, from any data set by its columns: DAPO-Math-17k, MATH-500, AIME."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
-from isentropic.task import Message, Problem, Split
-from isentropic.task.answers import after_marker, last_box
-from isentropic.task.chats import asked, plain
-from isentropic.task.dataset_files import column, from_place
+from isentropic.task import Problem, Split
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.math_task import MathTask
 from isentropic.task.overlap import Overlap
+from isentropic.task.problem_set import ProblemSet, Row
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
-
-
-@dataclass(frozen=True)
-class Row:
-    """A problem as its row has it."""
-
-    question: str
-    before: tuple[Message, ...]
-    answer: str
-    columns: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ProblemSet:
-    """Where a set is and how it is read. Columns may be nested: reward_model.ground_truth."""
-
-    path: str  # a .jsonl, .json, .csv or .parquet file, a folder of them, or a name on the hub
-    subset: str | None  # of a set on the hub
-    split: str  # of a set on the hub
-    question: str  # the column of a text, or of a chat whose last message by the user it is, after those before it
-    answer: str  # the column of the answer, or of a solution with the answer in a box
-    marker: str  # the answer stands after the last of these in its column; empty takes all of it
-
-    def read(self, key: str) -> list[Row]:
-        """In order. Raises ValueError with the place of a row that cannot be used."""
-        source = f"{key}.path={self.path}"
-        placed = from_place(source, self.path, self.subset, self.split)
-        rows = [self.row(f"{place} of {source}", row, key) for place, row in placed]
-        if not rows:
-            raise ValueError(f"{source} is empty; it must hold at least one problem")
-        return rows
-
-    def row(self, place: str, row: Any, key: str) -> Row:
-        question, before = asked(column(row, self.question, place, f"{key}.question"), place)
-        answer = plain(column(row, self.answer, place, f"{key}.answer"))
-        gold = self.gold(answer)
-        if not gold:
-            raise ValueError(f"{place} has no answer after {self.marker!r} in {answer[-40:]!r}")
-        return Row(question, before, gold, row)
-
-    def gold(self, text: str) -> str | None:
-        return last_box(text) or after_marker(text, self.marker)
 
 
 @dataclass(frozen=True)
