@@ -14,6 +14,7 @@ from isentropic.config.own import CONFIGS, own_configs
 COMMANDS = {
     "train": "isentropic.train",
     "eval": "isentropic.eval",
+    "compare": "isentropic.commands.compare",
     "report": "isentropic.commands.report",
     "plan": "isentropic.commands.plan",
     "audit-task": "isentropic.commands.audit_task",
@@ -27,7 +28,7 @@ COMMANDS = {
     "benchmark": "isentropic.commands.benchmark",
 }
 HELP = ("-h", "--help")
-WITH_PARSER = ("report", "tune")  # whose own parser lists their options
+WITH_PARSER = ("report", "compare", "tune")  # whose own parser lists their options
 COMPOSED = (
     "train",
     "eval",

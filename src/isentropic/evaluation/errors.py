@@ -2,8 +2,6 @@
 
 import math
 
-import torch
-
 from isentropic.evaluation import Counts, PerProblem
 
 
