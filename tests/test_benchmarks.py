@@ -52,3 +52,13 @@ def test_judges_are_timed_by_kind(script, tmp_path, capsys, monkeypatch):
     benchmark.main(["--kinds", "numbers", "--repeats", "5", "--out", str(tmp_path / "judges.json")])
     found = json.loads((tmp_path / "judges.json").read_text())["ms"]["numbers"]
     assert found["p99"] >= found["median"] > 0 and "numbers" in capsys.readouterr().out
+
+
+def test_contamination_is_timed_over_the_sets_that_are_there(script, tmp_path):
+    for name in ("gsm8k/train.jsonl", "gsm8k/test.jsonl"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text('{"question": "How many eggs are left of 12?"}\n')
+    script(ROOT / "benchmarks/contamination.py").main([str(tmp_path), "--out", str(tmp_path / "found.json")])
+    found = json.loads((tmp_path / "found.json").read_text())["training"]
+    assert found["gsm8k/train.jsonl"]["tests"]["gsm8k/test.jsonl"]["exact"] == 1

@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "isentropic.train",
     "eval": "isentropic.eval",
     "compare": "isentropic.commands.compare",
+    "contamination": "isentropic.commands.contamination",
     "report": "isentropic.commands.report",
     "plan": "isentropic.commands.plan",
     "audit-task": "isentropic.commands.audit_task",
