@@ -7,7 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-pytest_plugins = ["fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
+pytest_plugins = ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
 
 TESTS = Path(__file__).parent
 # Files that take 20 seconds or more, the longest first.

@@ -113,3 +113,13 @@ def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path,
     head, line = (tmp_path / "out/rows.csv").read_text().splitlines()
     found = dict(zip(head.split(","), line.split(","), strict=True))
     assert (found["group"], found["seed"], found["judged"]) == ("grpo", "0", "1 2") and "t0.5/maj@16" in found
+
+
+def test_contamination_is_timed_over_the_sets_that_are_there(script, tmp_path):
+    for name in ("gsm8k/train.jsonl", "gsm8k/test.jsonl"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text('{"question": "How many eggs are left of 12?"}\n')
+    script(ROOT / "benchmarks/contamination.py").main([str(tmp_path), "--out", str(tmp_path / "found.json")])
+    found = json.loads((tmp_path / "found.json").read_text())["training"]
+    assert found["gsm8k/train.jsonl"]["tests"]["gsm8k/test.jsonl"]["exact"] == 1

@@ -15,6 +15,8 @@ from isentropic.config.refused import refuse
 COMMANDS = {
     "train": "isentropic.train",
     "eval": "isentropic.eval",
+    "compare": "isentropic.commands.compare",
+    "contamination": "isentropic.commands.contamination",
     "report": "isentropic.commands.report",
     "plan": "isentropic.commands.plan",
     "audit-task": "isentropic.commands.audit_task",
@@ -28,7 +30,7 @@ COMMANDS = {
     "benchmark": "isentropic.commands.benchmark",
 }
 HELP = ("-h", "--help")
-WITH_PARSER = ("report", "tune")  # whose own parser lists their options
+WITH_PARSER = ("report", "compare", "tune")  # whose own parser lists their options
 COMPOSED = (
     "train",
     "eval",

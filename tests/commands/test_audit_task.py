@@ -29,5 +29,5 @@ def test_what_is_wrong_with_a_data_set_is_found(forks, tiny_model: str, tmp_path
     assert found["constants"][0]["answer"] == "7" and 0.4 < found["constants"][0]["reward"] < 0.6
     assert "the answer '7' to every problem earns" in found["warning"]
     assert found["splits"]["train"]["golds_that_can_be_earned"] == 1.0
-    assert found["overlap"]["test"] == 3
+    assert found["overlap"]["test"]["same"] == 3
     assert (run / "audit.md").read_text() in result.stdout

@@ -27,6 +27,11 @@ def test_answers_and_problems_come_back(tmp_path):
     assert read_problems(tmp_path) == asked
 
 
+def test_half_a_pair_of_surrogates_comes_back(tmp_path):
+    add(tmp_path, [replace(ONE, text="\ud83d")])
+    assert read_answers(tmp_path)[0].text == "\ud83d"
+
+
 @pytest.mark.parametrize("kept", [1, 40, -1])
 def test_a_half_line_at_the_end_is_cut_off(tmp_path, kept):
     add(tmp_path, [ONE])

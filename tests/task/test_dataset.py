@@ -169,3 +169,11 @@ def test_an_answer_that_is_written_as_the_task_asks_earns(file):
     assert unearnable(made, problems) == [] and made.markers() == ["Answer:"]
     assert made.verify(problems[:1], [made.written(made.gold(problems[0]))])[0].correct
     made.close()
+
+
+def test_near_copies_of_test_problems_are_left_out_of_training_where_that_is_asked_for(file):
+    told = "Let n be the number of ways to colour the squares of a board of 4 rows; find n {}"
+    train = file("train.jsonl", [{"question": told.format("modulo 7"), "answer": "1"}, ROWS[0]])
+    test = file("test.jsonl", [{"question": told.format("over 9"), "answer": "2"}])
+    assert len(task(train, test=test).problems("train")) == 2
+    assert [p.reference for p in task(train, test=test, drop_near=True).problems("train")] == ["0"]

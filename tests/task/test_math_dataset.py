@@ -147,3 +147,11 @@ def test_published_answers_are_right_by_their_own_standard():
     verdicts = made.verify(problems, [rf"\boxed{{{float(p.reference):g}}}" for p in problems])
     assert all(verdict.correct for verdict in verdicts)
     made.close()
+
+
+def test_near_copies_of_test_problems_are_left_out_of_training_where_that_is_asked_for(file):
+    told = "Let n be the number of ways to colour the squares of a board of 4 rows; find n {}"
+    train = source(file("train.jsonl", asked(told.format("modulo 7"), 1), asked("c?", 3)))
+    test = source(file("test.jsonl", asked(told.format("over 9"), 2)))
+    assert [p.reference for p in task({"train": train}, {"test": test}).problems("train")] == ["1", "3"]
+    assert [p.reference for p in task({"train": train}, {"test": test}, drop_near=True).problems("train")] == ["3"]

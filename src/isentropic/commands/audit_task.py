@@ -86,12 +86,18 @@ def of_split(data: "RolloutDataModule", problems: "Sequence[Problem]", cfg: Dict
     }
 
 
-def overlaps(splits: "dict[str, list[Problem]]") -> dict[str, int]:
+def overlaps(splits: "dict[str, list[Problem]]") -> dict[str, dict[str, int]]:
     """Questions of training that a test asks too, whatever their spaces and signs, also within an instruction."""
-    from isentropic.task.overlap import Overlap
+    from isentropic.task.overlap import Near, Overlap
 
-    tests = {name: Overlap(problem.prompt for problem in splits[name]) for name in SPLITS[1:] if splits[name]}
-    return {name: sum(problem.prompt in overlap for problem in splits["train"]) for name, overlap in tests.items()}
+    tests = {name: [problem.prompt for problem in splits[name]] for name in SPLITS[1:] if splits[name]}
+    return {
+        name: {
+            kind: sum(problem.prompt in one for problem in splits["train"])
+            for kind, one in (("same", Overlap(prompts)), ("near", Near(prompts)))
+        }
+        for name, prompts in tests.items()
+    }
 
 
 def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
@@ -108,7 +114,11 @@ def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
         earned = "none known" if share is None else f"{share:.1%}"
         lines.append(f"| {name} | {one['problems']} | {one['duplicates']} | {tokens} | {one['too_long']} | {earned} |")
         lines += [f"| | not earned: {cell(', '.join(one['unearnable']))} |"] if one["unearnable"] else []
-    lines += ["", *(f"{count} training questions are in {name} too." for name, count in found["overlap"].items())]
+    lines += [""]
+    for name, shared in found["overlap"].items():
+        lines.append(
+            f"{shared['same']} training questions are in {name} too, and {shared['near']} are near one of its."
+        )
     marks = ", ".join(map(repr, data.task.markers())) or "nothing"
     lines += ["", f"The judge looks for {marks} in an answer.", "", "```", data.example().rstrip(), "```", ""]
     return "\n".join(lines)

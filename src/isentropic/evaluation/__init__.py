@@ -48,7 +48,12 @@ class Score(Metric, ABC):
 
     def compute(self) -> dict[str, Tensor]:
         """Raises ValueError where a problem has fewer than k completions, or nothing was answered."""
-        right, asked = self.counts()
+        scores = self.per_problem(*self.counts())
+        low, high = interval(scores, self.resamples)
+        return {self.name: scores.mean(), f"{self.name}_low": low, f"{self.name}_high": high}
+
+    def per_problem(self, right: Counts, asked: Counts) -> PerProblem:
+        """Raises ValueError where a problem has fewer than k completions, or there is none."""
         if not len(asked):
             raise ValueError(f"{self.name} has no completions to judge; ask at least one problem")
         if asked.min() < self.k:
@@ -56,9 +61,7 @@ class Score(Metric, ABC):
                 f"{self.name} needs {self.k} completions of every problem, one has {int(asked.min())};"
                 " ask for more of each"
             )
-        scores = self.score(right, asked)
-        low, high = interval(scores, self.resamples)
-        return {self.name: scores.mean(), f"{self.name}_low": low, f"{self.name}_high": high}
+        return self.score(right, asked)
 
     def counts(self) -> tuple[Counts, Counts]:
         """Right and all completions of each problem, in the order of the problems' numbers."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ANSWERS = "answers.jsonl"
 PROBLEMS = "problems.jsonl"
+LONE = "surrogatepass"  # halves of pairs, which a server's JSON may hold, are kept as they are
 
 Key = tuple[str, str, int]  # set, problem, child
 
@@ -62,7 +63,7 @@ class Answered:
 
 def add(folder: Path, answers: Iterable[Answered]) -> None:
     """At the end of the file, on disk when it returns."""
-    with (folder / ANSWERS).open("a", encoding="utf-8") as file:
+    with (folder / ANSWERS).open("a", encoding="utf-8", errors=LONE) as file:
         file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in answers)
         file.flush()
         os.fsync(file.fileno())
@@ -78,7 +79,7 @@ def read_answers(folder: Path) -> list[Answered]:
         return []
     cut_half_line(file)
     found: dict[Key, Answered] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n")[:-1], start=1):
+    for number, line in enumerate(file.read_text(encoding="utf-8", errors=LONE).split("\n")[:-1], start=1):
         try:
             one = Answered(**json.loads(line))
         except (ValueError, TypeError):
@@ -98,7 +99,7 @@ def cut_half_line(file: Path) -> None:
 
 def write_problems(folder: Path, problems: Iterable[Asked]) -> None:
     text = "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in problems)
-    (folder / PROBLEMS).write_text(text, encoding="utf-8")
+    (folder / PROBLEMS).write_text(text, encoding="utf-8", errors=LONE)
 
 
 def read_problems(folder: Path) -> list[Asked]:
@@ -106,4 +107,4 @@ def read_problems(folder: Path) -> list[Asked]:
     file = folder / PROBLEMS
     if not file.is_file():
         raise ValueError(f"{folder} holds no {PROBLEMS}; it is not the folder of an evaluation")
-    return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8").split("\n") if line]
+    return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8", errors=LONE).split("\n") if line]

@@ -14,7 +14,7 @@ from isentropic.task.endless import split_of
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.math_task import MathTask
-from isentropic.task.overlap import Overlap
+from isentropic.task.overlap import Near, Overlap, overlap
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
@@ -68,6 +68,7 @@ class Dataset(MathTask):
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
     cage: Cage = STRICT  # what this machine must have to hold what a model wrote
+    drop_near: bool = False  # also out of training, what shares half of its runs of 8 words with a test problem
 
     def __post_init__(self) -> None:
         check_template(self.template)
@@ -120,8 +121,8 @@ class Dataset(MathTask):
         tests = [row for path in listed(self.test) for row in self.rows(path, self.test_split, "test")]
         held: dict[Split, list[Row]] = {"train": [], "validation": [], "test": tests}
         trained = [[row for row in rows if self.place(row, held) == "train"] for rows in sets]
-        overlap, seen = Overlap(row.question for row in held["test"]), set[str]()
-        fresh = [[row for row in rows if self.is_fresh(row, overlap, seen)] for rows in trained]
+        tested, seen = overlap([row.question for row in held["test"]], self.drop_near), set[str]()
+        fresh = [[row for row in rows if self.is_fresh(row, tested, seen)] for rows in trained]
         if not any(fresh):
             raise ValueError(
                 f"task.path={self.path} leaves nothing to learn from: {sum(map(len, sets))} rows, of which "
@@ -145,8 +146,10 @@ class Dataset(MathTask):
             held[split].append(row)
         return split
 
-    def is_fresh(self, row: Row, overlap: Overlap, seen: set[str]) -> bool:
-        if row.question in seen or row.question in overlap or len(row.question) > (self.longest or len(row.question)):
+    def is_fresh(self, row: Row, tested: Sequence[Overlap | Near], seen: set[str]) -> bool:
+        if row.question in seen or len(row.question) > (self.longest or len(row.question)):
+            return False
+        if any(row.question in one for one in tested):
             return False
         seen.add(row.question)
         return True

@@ -8,7 +8,7 @@ from typing import Literal
 from isentropic.task import Problem, Split
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.math_task import MathTask
-from isentropic.task.overlap import Overlap
+from isentropic.task.overlap import overlap
 from isentropic.task.problem_set import ProblemSet, Row
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
@@ -34,6 +34,7 @@ class Math(MathTask):
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
     cage: Cage = STRICT  # what this machine must have to hold what a model wrote
+    drop_near: bool = False  # also out of training, what shares half of its runs of 8 words with a test problem
 
     def __post_init__(self) -> None:
         check_template(self.template)
@@ -52,10 +53,12 @@ class Math(MathTask):
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
         test = list(rows_of("test", self.test))
-        tested = Overlap(row.question for row in test)
+        tested = overlap([row.question for row in test], self.drop_near)
         fresh: dict[str, Row] = {}
         for row in rows_of("train", self.train):
-            if row.question not in tested and len(row.question) <= (self.longest or len(row.question)):
+            if not any(row.question in one for one in tested) and len(row.question) <= (
+                self.longest or len(row.question)
+            ):
                 fresh.setdefault(row.question, row)
         train = [self.problem(row) for row in fresh.values()]
         if not 0 <= self.validation < len(train):

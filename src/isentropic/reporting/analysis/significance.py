@@ -83,11 +83,17 @@ def compare(ours: Score, theirs: Score) -> Comparison:
 
 def holm(made: list[Comparison], count: int) -> list[Comparison]:
     """Corrected for so many comparisons, of which these are those with the least chance."""
-    order = sorted((i for i, one in enumerate(made) if one.p == one.p), key=lambda i: made[i].p)
-    least, result = 0.0, list(made)
-    for rank, index in enumerate(order):
-        least = max(least, min(1.0, (count - rank) * made[index].p))
-        result[index] = replace(made[index], p=least, verdict=_verdict(made[index].difference, least))
+    chances = corrected([one.p for one in made], count)
+    pairs = zip(made, chances, strict=True)
+    return [replace(one, p=p, verdict=_verdict(one.difference, p)) if p == p else one for one, p in pairs]
+
+
+def corrected(chances: Sequence[float], count: int) -> list[float]:
+    """By Holm's procedure for so many comparisons, of which these have the least chance; NaN stays. Holm 1979"""
+    least, result = 0.0, list(chances)
+    for rank, index in enumerate(sorted((i for i, p in enumerate(chances) if p == p), key=lambda i: chances[i])):
+        least = max(least, min(1.0, (count - rank) * chances[index]))
+        result[index] = least
     return result
 
 

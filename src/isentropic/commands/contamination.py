@@ -1,0 +1,122 @@
+"""Which test problems does training hold? `isentropic contamination train=dapo_math_17k test=[aime24,math500]`
+
+train, test    names of sets (configs/task/set), files, or several of them in [a,b]; train also a run's folder, and
+               test also an evaluation's, whose score is then told with and without the problems that training holds
+question       the column of a file that holds the question; else question, problem or prompt
+out            a file for all of it as JSON
+paths.data     the folder in which sets lie as files
+
+Exact is equal but for spaces and signs; wrapped is whole within a longer training problem; near is half of a problem's
+runs of 8 words in one training problem, or all of it where it is shorter.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from isentropic.config.build import BadInput, bad_input, build
+from isentropic.config.compose import CONFIGS, compose, loader_of
+from isentropic.config.entry import one_sentence, read_environment
+from isentropic.config.trained import trained_on
+from isentropic.runs import files
+
+if TYPE_CHECKING:
+    from isentropic.evaluation.sets import Sheet
+
+OWN = ("train", "test", "question", "out")
+COLUMNS = ("question", "problem", "prompt")
+HINT = "isentropic contamination train=dapo_math_17k test=aime24,math500 says what is asked for"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Questions by set; of evaluations also their answers."""
+
+    questions: dict[str, list[str]]
+    sheets: "list[Sheet]"
+
+
+def main(arguments: Sequence[str]) -> None:
+    read_environment()
+    try:
+        with one_sentence():
+            told(arguments)
+    except SystemExit as stopped:
+        raise SystemExit(2 if stopped.code == 1 else stopped.code) from None
+
+
+def told(arguments: Sequence[str]) -> None:
+    """Raises BadInput for sets and files that are not there or cannot be read."""
+    from isentropic.evaluation.contamination import lines, report, seen, without
+
+    given = {key: value for key, _, value in (one.partition("=") for one in arguments) if key in OWN}
+    further = [one for one in arguments if one.partition("=")[0] not in OWN]
+    for key in OWN[:2]:
+        if not given.get(key):
+            raise BadInput(f"{key} has no value; {HINT}")
+    column = given.get("question")
+    train, test = (read(key, given[key], column, further) for key in OWN[:2])
+    with bad_input():
+        found = seen((one for questions in train.questions.values() for one in questions), test.questions)
+        scores = {sheet.set: without(sheet, found[sheet.set].any) for sheet in test.sheets}
+        made = {"train": list(train.questions)} | report(found, test.sheets)
+    count = sum(map(len, train.questions.values()))
+    print("\n".join([f"{count} training problems of {', '.join(train.questions)}", "", *lines(found, scores)]))
+    if out := given.get("out"):
+        files.write_whole(Path(out), json.dumps(made, indent=1, allow_nan=False) + "\n")
+
+
+def read(key: str, value: str, column: str | None, further: Sequence[str]) -> Found:
+    """Of each place that `value` names: a folder of a run or an evaluation, a file, or a set."""
+    from isentropic.evaluation.answers import PROBLEMS
+    from isentropic.evaluation.sets import read as sheets_of
+
+    found = Found({}, [])
+    for place in (one.strip("'\" ") for one in value.strip("[]'\"").split(",")):
+        path = Path(place).expanduser()
+        if (path / PROBLEMS).is_file():
+            with bad_input(f"{key}={place}"):
+                sheets = sheets_of(path)
+            found.sheets.extend(sheets)
+            found.questions.update({sheet.set: [one.question for one in sheet.problems] for sheet in sheets})
+        elif (path / files.CONFIG).is_file():
+            names, prompts = trained_on(path)
+            if not names:
+                raise BadInput(f"{key}={place}: its task makes up its problems, so there is no set to compare with")
+            found.questions["+".join(names)] = prompts
+        elif path.exists() or path.suffix:
+            with bad_input(f"{key}={place}"):
+                name = f"{path.parent.name}/{path.name}" if path.is_file() else path.name
+                found.questions[name] = list(of_file(key, place, column))
+        else:
+            found.questions[place] = of_set(key, place, further)
+    return found
+
+
+def of_file(key: str, place: str, column: str | None) -> Iterator[str]:
+    from isentropic.task.chats import asked
+    from isentropic.task.dataset_files import column as value_of
+    from isentropic.task.dataset_files import from_place
+
+    for where, row in from_place(f"{key}={place}", place, None, ""):
+        name = column or next((one for one in COLUMNS if isinstance(row, dict) and one in row), COLUMNS[0])
+        yield asked(value_of(row, name, f"{where} of {place}", "question"), where)[0]
+
+
+def of_set(key: str, name: str, further: Sequence[str]) -> list[str]:
+    loader = loader_of(CONFIGS)
+    names = loader.get_group_options("task/set")
+    if name not in names:
+        raise BadInput(f"{key}={name} is neither a file nor a set; the sets are {', '.join(sorted(names))}")
+    mine = [one for one in further if not one.startswith(("train.", "test.")) or one.startswith(f"{key}.{name}.")]
+    cfg = compose(loader, "contamination", [f"task/set@{key}=[{name}]", *mine, "paths.output=."])
+    one: Any = build(cfg, f"{key}.{name}")
+    with bad_input():
+        return [row.question for row in one.read(f"{key}.{name}")]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

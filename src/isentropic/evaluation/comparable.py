@@ -1,0 +1,105 @@
+"""May two evaluations be compared? Only answers to the same prompts, by one decoding and by the same graders."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from isentropic.evaluation.sets import Sheet, read
+from isentropic.runs import files
+
+MOST = 6  # differences that are listed
+RULES = ("rule", "grader", "graders")  # of config.yaml, beside the protocol's: how graders judge
+OF_THE_MACHINE = ("workers", "timeout", "memory", "cage", "devices", "batch")
+Settings = Mapping[str, Any]
+
+
+def paired(ours: Path, theirs: Path, only: Sequence[str] = ()) -> tuple[list[Sheet], list[Sheet]]:
+    """Their sheets, by set and problem in one order. Raises ValueError with a list of what differs."""
+    mine, other = chosen(read(ours), only, ours), chosen(read(theirs), only, theirs)
+    found = list(differences(mine, other)) or list(apart(mine, settings(ours), settings(theirs)))
+    if found:
+        more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
+        raise ValueError(f"{ours} and {theirs} cannot be compared: {'; '.join(found[:MOST])}{more}")
+    return mine, [same_order(one, mine) for one in sorted(other, key=lambda one: [m.set for m in mine].index(one.set))]
+
+
+def chosen(found: Sequence[Sheet], only: Sequence[str], folder: Path) -> list[Sheet]:
+    lacking = [name for name in only if name not in [sheet.set for sheet in found]]
+    if lacking:
+        there = ", ".join(sheet.set for sheet in found)
+        raise ValueError(f"{folder} has no set {lacking[0]}; it has {there}")
+    return [sheet for sheet in found if not only or sheet.set in only]
+
+
+def differences(ours: Sequence[Sheet], theirs: Sequence[Sheet]) -> Iterator[str]:
+    """In sets, problems, prompts and graders, a phrase each."""
+    mine, other = ({sheet.set: sheet for sheet in sheets} for sheets in (ours, theirs))
+    for here, there, which in ((mine, other, "first"), (other, mine, "second")):
+        alone = ", ".join(name for name in here if name not in there)
+        if alone:
+            yield f"only the {which} has {alone}"
+    for name in [name for name in mine if name in other]:
+        a, b = ({one.problem: one for one in sheet.problems} for sheet in (mine[name], other[name]))
+        left, right = len(a.keys() - b.keys()), len(b.keys() - a.keys())
+        if left or right:
+            yield f"{name} has {left} problems that only the first was asked, and {right} that only the second was"
+        elif len(mine[name].problems) != len(other[name].problems):
+            rows = [len(sheet.problems) for sheet in (mine[name], other[name])]
+            yield f"{name} has {rows[0]} rows in the first and {rows[1]} in the second"
+        unlike = [key for key in a if key in b and a[key].prompt_hash != b[key].prompt_hash]
+        if unlike:
+            row = a[unlike[0]].row
+            yield f"{name} has other prompts for {len(unlike)} of {len(a)} problems, the first in row {row}"
+        names = [decided_by(sheet) for sheet in (mine[name], other[name])]
+        if names[0] != names[1]:
+            yield f"{name} is judged by {names[0]} and by {names[1]}"
+
+
+def decided_by(sheet: Sheet) -> str:
+    return " or ".join(dict.fromkeys(next(iter(one.verdicts)) for one in sheet.every))
+
+
+def same_order(theirs: Sheet, ours: Sequence[Sheet]) -> Sheet:
+    mine = next(one for one in ours if one.set == theirs.set)
+    place = {problem.problem: i for i, problem in enumerate(theirs.problems)}
+    order = [place[problem.problem] for problem in mine.problems]
+    return Sheet(theirs.set, [theirs.problems[i] for i in order], [theirs.answers[i] for i in order])
+
+
+def settings(folder: Path) -> Settings:
+    """config.yaml. Raises ValueError where it is not there or cannot be read."""
+    file = folder / files.CONFIG
+    try:
+        found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError):
+        raise ValueError(f"{file} cannot be read, and without it nothing says how its answers were decoded") from None
+    return cast(Settings, found) if isinstance(found, Mapping) else {}
+
+
+def apart(sheets: Sequence[Sheet], ours: Settings, theirs: Settings) -> Iterator[str]:
+    """What differs in the decoding of a set, and in how graders judge."""
+    for sheet in sheets:
+        yield from unlike(f"decoding of {sheet.set}", decoding(ours, sheet.set), decoding(theirs, sheet.set))
+    for name in RULES:
+        yield from unlike(name, ours.get(name), theirs.get(name))
+
+
+def decoding(config: Settings, name: str) -> Any:
+    exams = ((config.get("evaluation") or {}).get("protocol") or {}).get("exams") or {}
+    return next((exam.get("decoding") for exam in exams.values() if name in (exam.get("sets") or ())), None)
+
+
+def unlike(key: str, ours: Any, theirs: Any) -> Iterator[str]:
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        mine, other = cast(Settings, ours), cast(Settings, theirs)
+        for name in dict.fromkeys([*mine, *other]):
+            if name not in OF_THE_MACHINE:
+                yield from unlike(f"{key}.{name}", mine.get(name), other.get(name))
+    elif ours != theirs:
+        yield f"{key} is {said(ours)} and {said(theirs)}"
+
+
+def said(value: Any) -> str:
+    return "null" if value is None else f"{value!s:.60}"

@@ -1,0 +1,92 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from fixtures.evaluations import flags
+
+from isentropic.commands.compare import main
+
+DECODING = {"temperature": 1.0, "top_p": 0.7, "max_tokens": 3072}
+
+
+@pytest.fixture
+def two(tmp_path, an_evaluation):
+    """Writes an evaluation into a folder of a name, with how it was decoded."""
+
+    def write(name, sets, change=lambda one: one, strictness="strict", **decoding):
+        folder = an_evaluation(tmp_path / name, sets, change)
+        exam = {"sets": list(sets), "count": 4, "decoding": DECODING | decoding}
+        config = {
+            "evaluation": {"protocol": {"exams": {"all": exam}}},
+            "rule": {"strictness": strictness, "workers": name},
+        }
+        (folder / "config.yaml").write_text(yaml.safe_dump(config))
+        return str(folder)
+
+    return write
+
+
+def refused(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
+    return said
+
+
+def test_what_differs_is_said_and_kept(two, capsys):
+    first = two("a", {"aime": flags([4] * 8, 4), "amc": flags([1, 2], 4)})
+    main([first, two("b", {"amc": flags([1, 2], 4), "aime": flags([0] * 8, 4)})])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(
+        "aime: the first is higher than the second: 1.000 and 0.000, difference +1.000 [+1.000, +1.000] over 8"
+        " problems, p = 0.016 after Holm (signs, all 256 patterns)"
+    )
+    assert said[1].startswith("amc: they cannot be told apart: ")
+    kept = json.loads((Path(first) / "compare.json").read_text())
+    assert [one["set"] for one in kept["sets"]] == ["aime", "amc"] and kept["first"] == first
+
+
+def test_one_set_can_be_compared_alone(two, tmp_path, capsys):
+    first, second = two("a", {"aime": flags([1], 2)}), two("b", {"aime": flags([2], 2), "amc": flags([1], 2)})
+    assert "cannot be compared: only the second has amc" in refused([first, second], capsys)
+    main([first, second, "--sets", "aime", "--out", str(tmp_path / "out.json")])
+    assert "one problem has no interval" in capsys.readouterr().out and (tmp_path / "out.json").is_file()
+    assert "has no set gsm8k; it has aime" in refused([first, second, "--sets", "gsm8k"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            {"sets": {"aime": flags([1, 1, 1], 2)}},
+            "aime has 0 problems that only the first was asked, and 1 that only the",
+        ),
+        ({"temperature": 0.7}, "decoding of aime.temperature is 1.0 and 0.7"),
+        ({"strictness": "minerva"}, "rule.strictness is strict and minerva"),
+        (
+            {"change": lambda one: replace(one, verdicts={"dapo": True}, statuses={"dapo": "right"})},
+            "aime is judged by math and by dapo",
+        ),
+    ],
+)
+def test_what_cannot_be_compared_is_listed(two, capsys, other, said):
+    first = two("a", {"aime": flags([1, 1], 2)})
+    second = two("b", **({"sets": {"aime": flags([1, 1], 2)}} | other))
+    assert said in refused([first, second], capsys)
+
+
+def test_other_prompts_are_not_compared(two, capsys):
+    first, second = two("a", {"aime": flags([1, 1], 2)}), two("b", {"aime": flags([1, 1], 2)})
+    file = Path(second) / "problems.jsonl"
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows[1]["prompt_hash"] = "0" * 16
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert "aime has other prompts for 1 of 2 problems, the first in row 1" in refused([first, second], capsys)
+
+
+def test_a_folder_that_is_no_evaluation_is_named(two, tmp_path, capsys):
+    assert "is not the folder of an evaluation" in refused([two("a", {"aime": flags([1], 2)}), str(tmp_path)], capsys)

@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+
+import pytest
+from fixtures.evaluations import asked, flags
+
+from isentropic.commands.contamination import main
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+FILES = {
+    "amc23/test.jsonl": (40, 8, 25),
+    "math500/test.jsonl": (500, 7, 26),
+    "olympiadbench/test.jsonl": (675, 10, 65),
+    "aime24/test.json": (30, 0, 0),
+    "aime25/test.jsonl": (30, 0, 0),
+}
+
+
+def counts(tmp_path, train, tests):
+    if not all((DATA / file).is_file() for file in (train, *tests)):
+        pytest.skip(f"no data sets in {DATA}")
+    main([f"train={DATA / train}", f"test=[{','.join(str(DATA / file) for file in tests)}]", f"out={tmp_path / 'x'}"])
+    found = json.loads((tmp_path / "x").read_text())["sets"]
+    return {name: (one["problems"], len(one["exact"]), len(one["near"])) for name, one in found.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.golden
+def test_the_test_sets_that_dapo_holds(tmp_path):
+    assert counts(tmp_path, "dapo_math_17k/dapo_math_17k.parquet", list(FILES)) == FILES
+
+
+@pytest.mark.slow
+@pytest.mark.golden
+def test_deepmath_holds_three_of_math500_and_gsm8k_one_of_its_own(tmp_path):
+    found = counts(tmp_path, "deepmath_5k/math_deepmath_deal.jsonl", ["math500/test.jsonl"])
+    assert found["math500/test.jsonl"] == (500, 0, 3)
+    assert counts(tmp_path, "gsm8k/train.jsonl", ["gsm8k/test.jsonl"])["gsm8k/test.jsonl"] == (1319, 0, 1)
+
+
+def test_of_an_evaluation_the_score_is_told_without_what_was_seen(tmp_path, an_evaluation, capsys):
+    folder = an_evaluation(tmp_path / "eval", {"aime": flags([4, 0, 2], 4)})
+    rows = [
+        {"prompt": f"Think well. {asked('aime', 0).question} And be brief."},
+        {"prompt": "Nothing of the kind here"},
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main([f"train={tmp_path / 'train.jsonl'}", f"test={folder}"])
+    said = capsys.readouterr().out
+    assert "2 training problems of" in said and "translated or reworded copies are not found" in said
+    assert "| aime | 3 | 0 | 1 | 1 | 1 | 0.500 | 0.250 | +0.250 [" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "train has no value; isentropic contamination train=dapo_math_17k test=aime24,math500 says what is"),
+        (["train=nowhere", "test=aime24"], "train=nowhere is neither a file nor a set; the sets are aime24"),
+        (["train={tmp}/a.jsonl", "test={tmp}/a.jsonl"], "train={tmp}/a.jsonl is not a file"),
+        (["train={tmp}/b.jsonl", "test={tmp}/b.jsonl"], "lacks question; its columns are text; question names another"),
+        (["train={tmp}/b.jsonl", "test={tmp}/b.jsonl", "question=texts"], "lacks texts; its columns are text"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_sentence(tmp_path, capsys, arguments, said):
+    (tmp_path / "b.jsonl").write_text('{"text": "x"}\n')
+    with pytest.raises(SystemExit) as stopped:
+        main([one.format(tmp=tmp_path) for one in arguments])
+    written = capsys.readouterr().err
+    assert stopped.value.code == 2 and said.format(tmp=tmp_path) in written and written.count("\n") == 1
