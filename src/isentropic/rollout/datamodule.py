@@ -218,6 +218,11 @@ def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:
 
 def check_decoding(decoding: Decoding) -> None:
     """The policy's log-probs are over the whole vocabulary; log(kept mass) would leak into every importance ratio."""
+    if decoding.greedy:
+        raise ValueError(
+            f"rollout.decoding.temperature={decoding.temperature} is not above 0: a prompt would get the same answer "
+            "each time, and a group of equals teaches nothing (rollout.evaluation.decoding.temperature may be 0)"
+        )
     for name, off in (("top_p", 1), ("top_k", 0), ("min_p", 0)):
         value = getattr(decoding, name)
         if value != off:
