@@ -148,8 +148,8 @@ def _one_line(message: Warning | str, *_: Any, **__: Any) -> str:
 
 
 @contextmanager
-def one_sentence(folder: Path | None = None) -> Generator[None]:
-    """Prints BadInput and exits with 1, taking back the run's folder if nothing has happened in it yet."""
+def one_sentence(folder: Path | None = None, code: int = 1) -> Generator[None]:
+    """Prints BadInput and exits with `code`, taking back the run's folder if nothing has happened in it yet."""
     try:
         yield
     except BadInput as error:
@@ -158,7 +158,7 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
         print(f"error: {error}", file=sys.stderr, flush=True)
-        raise SystemExit(1) from None
+        raise SystemExit(code) from None
     except OSError as error:
         if error.errno not in DISK or os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
