@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from isentropic.config.build import BadInput, bad_input, build, by_source, check
 from isentropic.config.compose import CONFIGS, ROOT, loader_of
 from isentropic.config.early import check_hardware, has_gpu
 from isentropic.config.exam import Lent, experiment_of, given, judged, lent_by
+from isentropic.config.exam_sets import asked_sets, data_of, dry_run, questions_of, tasks_of
 from isentropic.config.judged import key_of
 from isentropic.config.names import quoted
 
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
 
     from isentropic.evaluation.grader import Grader
     from isentropic.evaluation.protocol import Protocol
-    from isentropic.evaluation.questions import AskedSet, Question
+    from isentropic.evaluation.questions import AskedSet
     from isentropic.evaluation.subject import Subject
     from isentropic.sampler import Sampler
     from isentropic.sampler.vllm.completions import Served
     from isentropic.task import Task
 
-Sets = dict[str, "list[Question]"]  # by name, with the number where a set has more
 FIRST_WORD = 30.0  # seconds that a server may take to say what it has
 DECIDED = {"load_format": "auto", "sleep_level": 0, "logprobs": "none"}  # of engines that read their own weights
 ON_GPU = ("sampler=vllm_gpu", "sampler.gpu_memory_utilization=0.9")
@@ -123,51 +122,6 @@ def of_the_server(served: "Served | None") -> Generator[None]:
         raise BadInput(
             f"{' '.join(str(error).split())}; what was answered is kept, and the same command goes on"
         ) from error
-
-
-def tasks_of(cfg: DictConfig, stack: ExitStack) -> "dict[str, Task]":
-    """Those of sets, and the rule."""
-    found: dict[str, Task] = {}
-    for name in cfg.tasks:
-        found[str(name)] = build(cfg, f"tasks.{name}")
-        stack.callback(found[str(name)].close)
-    found["rule"] = build(cfg, "rule")
-    stack.callback(found["rule"].close)
-    return found
-
-
-def questions_of(cfg: DictConfig, protocol: "Protocol", tasks: "Mapping[str, Task]") -> Sets:
-    from isentropic.evaluation.protocol import parsed
-    from isentropic.evaluation.questions import of_rows, of_task
-
-    found: Sets = {}
-    for exam in protocol.chosen().values():
-        for name in exam.sets:
-            base = parsed(name)[0]
-            with bad_input():
-                if base in tasks:
-                    whole, questions = of_task(name, tasks[base], cfg.training.split)
-                else:
-                    whole, questions = of_rows(name, build(cfg, f"sets.{base}"), protocol.template)
-            found[whole] = questions
-    return found
-
-
-def asked_sets(
-    cfg: DictConfig, protocol: "Protocol", sets: Sets, tokenizer: "PreTrainedTokenizerBase"
-) -> "list[AskedSet]":
-    from isentropic.evaluation.protocol import parsed
-    from isentropic.evaluation.questions import asked_set
-    from isentropic.rollout.prompts import PromptEncoder, examples_of
-
-    own = cfg.training if protocol.name == "own" else OmegaConf.create({"examples": None, "template_arguments": None})
-    arguments = plain(own, "template_arguments") or {}
-    prompts = PromptEncoder(tokenizer, protocol.chat, protocol.system, examples_of(plain(own, "examples")), arguments)
-    exams = {parsed(name)[0]: exam for exam in protocol.chosen().values() for name in exam.sets}
-    return [
-        asked_set(name, questions, exams[parsed(name)[0]], prompts, prompts.answer_end)
-        for name, questions in sets.items()
-    ]
 
 
 def graders_of(
@@ -287,20 +241,6 @@ def weights_of(model: Path, served: "Served | None") -> str:
     return weights_hash(model) if served is None else f"{served.root}, as served by vLLM {served.version}"
 
 
-def data_of(cfg: DictConfig, asked: "Sequence[AskedSet]") -> dict[str, str]:
-    """Of each set the hash of its file, or where else it is from."""
-    from isentropic.evaluation.versions import data_hash
-
-    found: dict[str, str] = {}
-    for one in asked:
-        part = cfg.sets.get(one.base, {})
-        places = [Path(str(part[key])).expanduser() for key in ("path", "file") if part.get(key)]
-        file = next((place for place in places if place.exists()), None)
-        made = "made by its task" if one.base in cfg.tasks else f"{part.get('path')} of the hub"
-        found[one.name] = data_hash(file) if file else made
-    return found
-
-
 def settings_of(cfg: DictConfig, asked: "Sequence[AskedSet]", weights: str, data: Mapping[str, str]) -> dict[str, Any]:
     """What config.yaml holds: all settings, and what came of them."""
     parts: dict[str, Any] = {str(key): plain(cfg, str(key)) for key in cfg if key not in ("hydra", "card", "lengths")}
@@ -309,31 +249,3 @@ def settings_of(cfg: DictConfig, asked: "Sequence[AskedSet]", weights: str, data
             "problems": len(one.asked), "count": one.count, "decoding": vars(one.decoding), "data": data[one.name],
         }  # fmt: skip
     return parts | {"weights": weights}
-
-
-def dry_run(cfg: DictConfig, protocol: "Protocol") -> list[str]:
-    """What each set would take, on one card or as many as the model needs."""
-    from isentropic.evaluation.protocol import parsed
-    from isentropic.planning.architecture import architecture
-    from isentropic.planning.evaluation import Asked, hours, ranks_for, table
-
-    asked: list[Asked] = []
-    said: list[str] = []
-    with ExitStack() as stack:
-        tasks = tasks_of(cfg, stack)
-        for exam in protocol.chosen().values():
-            for name in exam.sets:
-                only = replace(protocol, exams={"one": replace(exam, sets=[name])}, only=None)
-                try:
-                    ((whole, questions),) = questions_of(cfg, only, tasks).items()
-                except BadInput as error:
-                    said.append(f"{parsed(name)[0]} is left out: {error}")
-                    continue
-                asked.append(Asked(whole, len(questions), exam.count, exam.decoding.max_tokens))
-    if not asked:
-        raise BadInput(said[0])
-    card, lengths = build(cfg, "card"), build(cfg, "lengths")
-    with bad_input():
-        model = architecture(str(cfg.subject), cfg.architectures)
-        lines = table(asked, hours(model, card, lengths, asked))
-    return [*said, f"{cfg.subject} on {ranks_for(model, card)} x {card.name}", *lines]
