@@ -10,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from isentropic.config.build import BadInput, bad_input, build, by_source, check, does_not_exist, plain
 from isentropic.config.compose import CONFIGS, ROOT, loader_of
 from isentropic.config.early import check_hardware, has_gpu
-from isentropic.config.exam import Lent, experiment_of, given, judged, lent_by
+from isentropic.config.exam import Lent, experiment_of, given, judged, lent_by, unlike
 from isentropic.config.exam_sets import asked_sets, data_of, dry_run, questions_of, tasks_of
 from isentropic.config.judged import key_of
 from isentropic.config.names import quoted
@@ -37,10 +37,8 @@ def judge(arguments: Sequence[str]) -> None:
     if not told.get("subject"):
         raise BadInput("subject has no value; give a model's folder, a checkpoint, a run's folder or a server's URL")
     cfg, found = composed(arguments, told["subject"], told.get("experiment"))
-    for line in found.said:
-        print(line, flush=True)
     protocol: Protocol = build(cfg, "evaluation.protocol")
-    print("\n".join(protocol.sentences()), flush=True)
+    print("\n".join([*protocol.sentences(), *found.said, *unlike(cfg, found)]), flush=True)
     if cfg.dry_run:
         print("\n".join(dry_run(cfg, protocol)), flush=True)
         return
@@ -95,7 +93,9 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
         stack.enter_context(locked(folder))
         begin(folder, settings_of(cfg, asked, weights, data))
         said += keep_versions(folder, weights, tokenizer, sampler.dtype, data, ROOT)
-    print("\n".join([*said, f"{len(asked)} sets, {sum(one.answers for one in asked):,} answers; {folder}"]), flush=True)
+    answers = sum(one.answers for one in asked)
+    said.append(f"sets: {', '.join(one.name for one in asked)}; {answers:,} answers; {folder}")
+    print("\n".join(said), flush=True)
     write_problems(folder, [problem for one in asked for problem in one.asked])
     stack.callback(sampler.stop)
     with of_the_server(served):

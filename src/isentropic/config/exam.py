@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Lent:
     rule: Mapping[str, Any] = field(default_factory=dict[str, Any])
     seed: int | None = None
     said: Sequence[str] = ()
+    is_run: bool = False  # and not an experiment that is yet to be run
 
 
 def experiment_of(subject: str) -> str | None:
@@ -45,7 +46,7 @@ def lent_by(subject: str, experiment: str | None, loader: ConfigLoader) -> Lent:
     run = run_of(Path(subject)) if Path(subject).exists() else None
     if experiment is None and run is not None:
         cfg = compose(loader, "eval", [*with_run([f"ckpt_path={subject}"]), "paths.output=."])
-        return lent(cfg, list(differences(cfg)))
+        return replace(lent(cfg, list(differences(cfg))), is_run=True)
     return (
         Lent() if experiment is None else lent(compose(loader, "train", [f"experiment={experiment}", "paths.output=."]))
     )
@@ -81,6 +82,23 @@ def judged(loader: ConfigLoader, arguments: Sequence[str], found: Lent) -> DictC
     of_tasks = [name for name in names if name in tasks and name not in own and name not in found.tasks]
     lines = [f"task/set@sets=[{','.join(of_group)}]", *(f"+task@tasks.{name}={name}" for name in of_tasks)]
     return with_lent(compose(loader, NAME, [*lines, *arguments, "paths.output=."]), found, arguments, set(names))
+
+
+def unlike(cfg: DictConfig, found: Lent) -> Iterator[str]:
+    """What the protocol does in another way than the run itself, a line each."""
+    if not found.is_run:
+        return
+    protocol, own = plain(cfg, "evaluation.protocol"), found.training
+    for name in ("template", "chat", "system"):
+        if protocol[name] != own[name]:
+            yield f"{name}={protocol[name]!r}, and the run had {own[name]!r}"
+    for key, exam in protocol["exams"].items():
+        now, then = ({"count": part["count"], **part["decoding"]} for part in (exam, own))
+        for name in now:
+            if now[name] != then[name]:
+                yield f"exams.{key}: {name}={now[name]}, and the run's evaluation had {then[name]}"
+    if found.seed is not None and cfg.seed != found.seed:
+        yield f"seed={cfg.seed}, and the run had {found.seed}"
 
 
 def given(arguments: Sequence[str], key: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from sys import maxsize
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from isentropic.evaluation.answers import Asked
 from isentropic.evaluation.protocol import Exam, parsed
@@ -15,6 +15,7 @@ from isentropic.task import Message, Problem, Split, Task
 from isentropic.task.prompts import fill
 
 
+@runtime_checkable
 class Row(Protocol):
     """A problem as its set has it."""
 
@@ -28,6 +29,7 @@ class Row(Protocol):
     def columns(self) -> Mapping[str, Any]: ...
 
 
+@runtime_checkable
 class Rows(Protocol):
     """A set on disk or on the hub."""
 
