@@ -17,6 +17,7 @@ NEEDED = {  # what has no value that could stand in a file
     "task=data": "task.path=mine.jsonl",
 }
 PLAN = ("card",)  # groups of plan.yaml alone
+JUDGE = ("evaluation/protocol", "evaluation/rule")  # and of judge.yaml
 
 
 def options(*groups: str) -> list[str]:
@@ -24,7 +25,7 @@ def options(*groups: str) -> list[str]:
     files = [f.relative_to(CONFIGS).with_suffix("") for f in sorted(CONFIGS.rglob("*.yaml"))]
     parents = [(f.parent.as_posix(), f.name) for f in files if f.parts[0] not in ("hydra", "local")]
     chosen = [(group, name) for group, name in parents if group != "."]
-    chosen = [(group, name) for group, name in chosen if (group in groups if groups else group not in PLAN)]
+    chosen = [(group, name) for group, name in chosen if (group in groups if groups else group not in (*PLAN, *JUDGE))]
     within = {"task/set": "task/set@task.test"}
     return [f"{within.get(group, group)}={f'[{name}]' if group in LISTS else name}" for group, name in chosen]
 
@@ -60,6 +61,14 @@ def test_every_option_of_training_fits(job: list[str]):
 @pytest.mark.parametrize("option", options(*PLAN))
 def test_every_option_of_a_plan_fits(option: str):
     check_jobs(LOADER, "plan", [option], sweep=False)
+
+
+@pytest.mark.parametrize("option", options(*JUDGE[:1]))
+def test_every_option_of_an_evaluation_by_a_protocol_fits(option: str):
+    given = [option, "subject=model", "policy.model.path=model", "training.template='{question}'"]
+    given += ["training.max_tokens=8", "training.sets=[aime24]", "training.count=1"]
+    given += ["training.decoding={_target_: isentropic.sampler.Decoding}"] if option.endswith("=own") else []
+    check_jobs(LOADER, "judge", given, sweep=False)
 
 
 @pytest.mark.parametrize(

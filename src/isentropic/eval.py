@@ -1,6 +1,15 @@
-"""A checkpoint in, scores out: `isentropic eval ckpt_path=logs/train/runs/…`, with the settings of that run.
+"""A model in, scores out: `isentropic eval subject=FOLDER evaluation/protocol=stare`, by the protocol of a paper.
 
-`isentropic eval regrade=FOLDER grader=boxed_string` judges the kept answers of an evaluation anew: docs/graders.md.
+subject              a model's folder, a checkpoint or run's folder of ours, or the URL of a vLLM server
+evaluation/protocol  how: sets, answers of each problem, decoding, prompt, graders; own, as the run or experiment itself
+experiment           whose prompts and lengths hold where a protocol has none of its own
+dry_run=true         says what it would take, and asks nothing
+
+The same command goes on where it was stopped. docs/evaluation.md says more.
+
+With `regrade=FOLDER grader=boxed_string` in place of subject, kept answers are judged anew: docs/graders.md.
+
+With `ckpt_path=logs/train/runs/…` and without subject, a checkpoint is judged by the trainer, as during its run.
 """
 
 import json
@@ -9,9 +18,10 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from isentropic.config.entry import main
+from isentropic.config.entry import main, one_sentence, quiet, read_environment
 from isentropic.config.graders import regrade, regrades
-from isentropic.config.judged import differences, with_run
+from isentropic.config.judged import differences, key_of, with_run
+from isentropic.judge import judge
 from isentropic.runs import files
 from isentropic.train import parts, tell
 
@@ -35,8 +45,18 @@ def evaluate(cfg: DictConfig) -> None:
         print(text, flush=True)
 
 
+def by_protocol(arguments: list[str]) -> None:
+    """Raises SystemExit with 2 for what cannot be asked."""
+    read_environment()
+    quiet()
+    with one_sentence():
+        judge(arguments)
+
+
 if __name__ == "__main__":
     if regrades(sys.argv[1:]):
         regrade(sys.argv[1:])
+    elif any(key_of(one) == "subject" for one in sys.argv[1:]):
+        by_protocol(sys.argv[1:])
     else:
         evaluate()

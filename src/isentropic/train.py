@@ -103,6 +103,10 @@ def assemble(
     with bad_input("reward"):
         reward = Rewards(build(cfg, "reward") or {})
     data = build(cfg, "rollout", task=task, sampler=sampler, reward=reward)
+    with bad_input("rollout.evaluation"):
+        evaluated = data.evaluated()
+    for score in scores.values():
+        score.sets = evaluated if list(evaluated) != [""] else {}
     policy = build(
         cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores),
         batch_size=data.batch_size, temperature=data.decoding.temperature,
@@ -116,7 +120,11 @@ def assemble(
             raise ValueError("callbacks.weight_sync is taken away, and without it the sampler keeps its first weights")
         for callback in callbacks:
             if isinstance(callback, Checkpoint):
-                callback.check(trainer, data.evaluation.split, [f"eval/{score.name}" for score in scores.values()])
+                callback.check(
+                    trainer,
+                    data.evaluation.split,
+                    [f"eval/{name}" for score in scores.values() for name in score.logged()],
+                )
         if context:
             data.check_context(context)
         data.check_problems()

@@ -244,7 +244,7 @@ def test_a_long_answer_loses_reward_and_stays_right(parts):
 def test_problems_to_be_judged_on_are_the_same_every_time(parts):
     task = parts.sums()
     generator = RolloutGenerator(task, engine(parts.model), plain(parts), 0)
-    stream = EvaluationStream(generator, task.problems("test"), parts.decoding(), count=2, size=5, batch=2)
+    stream = EvaluationStream(generator, task.problems("test"), parts.decoding(), count=2, places=range(5), batch=2)
     first, second = list(stream), list(stream)
     assert len(stream) == 3 and [b.group.tolist() for b in first] == [[0, 0, 1, 1], [2, 2, 3, 3], [4, 4]]
     assert all(same(a, b) for a, b in zip(first, second, strict=True))
@@ -261,7 +261,7 @@ def what_happens(parts):
     dynamic = stream_of(parts, parts.scripted(odd_are_easy), curate=informative(), max_tries=20)
     found["dynamic"] = [(b.group.tolist(), dynamic.position, dynamic.report) for b in dynamic]
     problems = parts.sums().problems("test")
-    judged = EvaluationStream(dynamic.generator, problems, parts.decoding(), count=2, size=5, batch=2)
+    judged = EvaluationStream(dynamic.generator, problems, parts.decoding(), count=2, places=range(5), batch=2)
     found["judged"] = [group for b in judged for group in b.group.tolist()]
     return found
 

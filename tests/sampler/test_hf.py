@@ -128,6 +128,16 @@ def test_the_stop_text_ends_a_completion_and_stays_in_it(sampler):
     assert not any(5 in c.tokens[:-1] for c in completions)
 
 
+def test_at_temperature_zero_the_likeliest_token_comes_whatever_the_seed_and_the_filters(sampler, policy):
+    greedy = replace(DECODING, temperature=0.0, top_p=0.5, min_p=0.1)
+    first = sampler.sample(PROMPTS, 1, SEEDS, greedy)
+    assert sampler.sample(PROMPTS, 1, [seed + 1 for seed in SEEDS], greedy) == first
+    for prompt, (completion,) in zip(PROMPTS, first, strict=True):
+        whole = torch.tensor([[*prompt, *completion.tokens]])
+        likeliest = policy(whole).logits[0, len(prompt) - 1 : -1].argmax(-1)
+        assert likeliest.tolist() == completion.tokens
+
+
 def test_no_prompt_gives_no_completion(sampler):
     assert sampler.sample([], 4, [], DECODING) == []
 

@@ -13,7 +13,6 @@ DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=8
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("temperature", 0.0),
         ("temperature", -1.0),
         ("temperature", float("nan")),
         ("top_p", 0.0),
@@ -88,3 +87,10 @@ def test_a_context_longer_than_the_model_reads_is_refused(tiny_model):
     check_model(tiny_model, 512)
     with pytest.raises(ValueError, match="max_model_len=513 is more than the 512 tokens"):
         check_model(tiny_model, 513)
+
+
+def test_greedy_completions_of_one_prompt_would_all_be_the_same():
+    greedy = replace(DECODING, temperature=0.0)
+    check_requests([[1, 2]], 1, [0], greedy, 64)
+    with pytest.raises(ValueError, match="count=2 completions at temperature=0 would all be the same; take count=1"):
+        check_requests([[1, 2]], 2, [0], greedy, 64)

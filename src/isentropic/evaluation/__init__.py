@@ -18,6 +18,7 @@ Counts = Int[Tensor, " P"]
 class Score(Metric, ABC):
     """One number per problem, and their mean with a 95 % interval: `{name: …, name_low: …, name_high: …}`.
 
+    Of several sets each its own, `{set/name: …}`, and under `name` the mean over sets, each of which weighs the same.
     A problem is answered on one rank; where a distributed sampler repeats it on another, the lowest rank counts.
     """
 
@@ -33,6 +34,7 @@ class Score(Metric, ABC):
         if k < 1 or resamples < 1:
             raise ValueError(f"k={k} and resamples={resamples} of {name} must be at least 1")
         self.name, self.k, self.resamples = name, k, resamples
+        self.sets: dict[str, range] = {}  # the numbers of each set's problems; empty where all are one set
         for state in ("correct", "group", "asked_by"):
             self.add_state(state, default=[], dist_reduce_fx="cat")
 
@@ -48,9 +50,11 @@ class Score(Metric, ABC):
 
     def compute(self) -> dict[str, Tensor]:
         """Raises ValueError where a problem has fewer than k completions, or nothing was answered."""
-        scores = self.per_problem(*self.counts())
-        low, high = interval(scores, self.resamples)
-        return {self.name: scores.mean(), f"{self.name}_low": low, f"{self.name}_high": high}
+        numbers, right, asked = self.tallied()
+        scores = self.per_problem(right, asked)
+        parts = {name: scores[torch.isin(numbers, places(part, numbers))] for name, part in self.sets.items() if name}
+        found = {f"{name}/{key}": value for name, part in parts.items() for key, value in self.told([part]).items()}
+        return found | self.told(list(parts.values()) or [scores])
 
     def per_problem(self, right: Counts, asked: Counts) -> PerProblem:
         """Raises ValueError where a problem has fewer than k completions, or there is none."""
@@ -63,15 +67,29 @@ class Score(Metric, ABC):
             )
         return self.score(right, asked)
 
+    def told(self, sets: list[PerProblem]) -> dict[str, Tensor]:
+        """The mean over sets of their means, and its interval."""
+        low, high = interval(sets, self.resamples)
+        mean = torch.stack([scores.mean() for scores in sets]).mean()
+        return {self.name: mean, f"{self.name}_low": low, f"{self.name}_high": high}
+
+    def logged(self) -> list[str]:
+        """Its names, without those of bounds."""
+        return [self.name, *(f"{name}/{self.name}" for name in self.sets if name)]
+
     def counts(self) -> tuple[Counts, Counts]:
         """Right and all completions of each problem, in the order of the problems' numbers."""
+        return self.tallied()[1:]
+
+    def tallied(self) -> tuple[Tensor, Counts, Counts]:
+        """The same after the problems' numbers."""
         correct, group, asked_by = (whole(x) for x in (self.correct, self.group, self.asked_by))
         problems, index = group.unique(return_inverse=True)
         first = torch.full_like(problems, torch.iinfo(torch.long).max)
         first = first.scatter_reduce(0, index, asked_by, "amin")
         counted = (asked_by == first[index]).long()
         zeros = torch.zeros_like(problems)
-        return zeros.scatter_add(0, index, counted * correct), zeros.scatter_add(0, index, counted)
+        return problems, zeros.scatter_add(0, index, counted * correct), zeros.scatter_add(0, index, counted)
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
         """A rank without problems gathers in the dtype of the others."""
@@ -87,10 +105,17 @@ def whole(state: list[Tensor] | Tensor) -> Tensor:
     return torch.cat(state) if state else torch.empty(0, dtype=torch.long)
 
 
-def interval(scores: PerProblem, resamples: int) -> tuple[Tensor, Tensor]:
-    """95 % by bootstrap over problems (Efron 1979), the same for the same scores on any number of ranks."""
+def places(part: range, like: Tensor) -> Tensor:
+    return torch.arange(part.start, part.stop, device=like.device)
+
+
+def interval(sets: list[PerProblem], resamples: int) -> tuple[Tensor, Tensor]:
+    """95 % by bootstrap over the problems of each set (Efron 1979), the same on any number of ranks."""
     draw = torch.Generator().manual_seed(0)
-    picks = torch.randint(len(scores), (resamples, len(scores)), generator=draw)
-    means = scores.cpu()[picks].mean(-1)
-    low, high = means.quantile(torch.tensor([0.025, 0.975], dtype=scores.dtype)).to(scores.device)
+    drawn: list[Tensor] = []
+    for scores in sets:
+        picks = torch.randint(len(scores), (resamples, len(scores)), generator=draw)
+        drawn.append(scores.cpu()[picks].mean(-1))
+    means = torch.stack(drawn).mean(0)
+    low, high = means.quantile(torch.tensor([0.025, 0.975], dtype=means.dtype)).to(sets[0].device)
     return low, high

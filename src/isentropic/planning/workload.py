@@ -139,6 +139,8 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
     updates = rollout["batch_size"] // optimization["mini_batch"]
     rounds = min(rollout["max_tries"], ceil(1 / lengths.kept)) if "informative" in rollout["curation"] else 1
     answering = engine(settings["sampler"])
+    if evaluation["problems"] is None:
+        raise ValueError("rollout.evaluation.problems=null is all, and a plan does not read the sets; say how many")
     evaluations = 2 + (rollout["steps"] - 1) // trainer["val_check_interval"]
     return Workload(
         ranks=ranks,

@@ -27,13 +27,13 @@ READ = 256  # prompts of a split that are measured before the run; the sampler r
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """What the policy is judged on: the first `problems` of a split, `count` completions each.
+    """What the policy is judged on: of each set of a split the first `problems`, `count` completions each.
 
     Settings are chosen by the validation split; the test split tells how good the chosen ones are.
     """
 
     split: Split
-    problems: int
+    problems: int | None  # None is all
     count: int
     batch: int  # problems given to the sampler at one time, on one rank
     decoding: Decoding
@@ -42,9 +42,13 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         if self.split not in ("validation", "test"):
             raise ValueError(f"evaluation.split={self.split} must be validation or test")
-        if min(self.problems, self.count, self.batch) < 1:
+        if min(1 if self.problems is None else self.problems, self.count, self.batch) < 1:
             raise ValueError(
                 f"evaluation.problems={self.problems}, count={self.count} and batch={self.batch} must be at least 1"
+            )
+        if self.decoding.greedy and self.count > 1:
+            raise ValueError(
+                f"evaluation.count={self.count} completions at temperature=0 would all be the same; take count=1"
             )
 
 
@@ -109,9 +113,6 @@ class RolloutDataModule(LightningDataModule):
                 f"rollout.batch_size={self.batch_size} and rollout.group_size={self.group_size} make {prompts} groups, "
                 f"which {ranks} ranks cannot share equally; take a size that is a multiple of {ranks * self.group_size}"
             )
-        judged = min(self.evaluation.problems, len(self.problems_of(self.evaluation.split)))
-        if judged < ranks:  # a rank without any would leave the others waiting for its score
-            raise ValueError(f"{judged} problems to be judged on are fewer than the {ranks} ranks; each needs one")
 
     def train_dataloader(self) -> RolloutStream:
         """The same stream however often Lightning asks for it, as it does when it resumes."""
@@ -126,7 +127,29 @@ class RolloutDataModule(LightningDataModule):
     def val_dataloader(self) -> EvaluationStream:
         j = self.evaluation
         generator = replace(self.generator, seed=j.seed)
-        return EvaluationStream(generator, self.problems_of(j.split), j.decoding, j.count, j.problems, j.batch)
+        places = [place for part in self.evaluated().values() for place in part]
+        return EvaluationStream(generator, self.problems_of(j.split), j.decoding, j.count, places, j.batch)
+
+    def evaluated(self) -> dict[str, range]:
+        """Places in the split of the problems to be judged on, by set: math500, or math500[128] where it has more.
+
+        One set without a name of its own is "" where all of it is asked, or where it is endless. Raises ValueError for
+        all of an endless one.
+        """
+        split, number = self.evaluation.split, self.evaluation.problems
+        whole = len(self.problems_of(split))
+        if number is None and whole == maxsize:
+            raise ValueError(
+                "rollout.evaluation.problems=null is all, and the task makes problems without end; say how many"
+            )
+        sets = self.task.sets(split) or {"" if whole in (maxsize, number) or number is None else split: whole}
+        found: dict[str, range] = {}
+        first = 0
+        for name, size in sets.items():
+            asked = size if number is None else min(number, size)
+            found[name if asked == size or not name else f"{name}[{asked}]"] = range(first, first + asked)
+            first += size
+        return found
 
     def teardown(self, stage: str) -> None:
         self.reward.close()
@@ -220,6 +243,11 @@ def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:
 
 def check_decoding(decoding: Decoding) -> None:
     """The policy's log-probs are over the whole vocabulary; log(kept mass) would leak into every importance ratio."""
+    if decoding.greedy:
+        raise ValueError(
+            f"rollout.decoding.temperature={decoding.temperature} is not above 0: a prompt would get the same answer "
+            "each time, and a group of equals teaches nothing (rollout.evaluation.decoding.temperature may be 0)"
+        )
     for name, off in (("top_p", 1), ("top_k", 0), ("min_p", 0)):
         value = getattr(decoding, name)
         if value != off:

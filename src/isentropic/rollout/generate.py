@@ -32,14 +32,21 @@ class RolloutGenerator:
     seed: int
 
     def generate(
-        self, problems: Sequence[Problem], groups: Sequence[int], count: int, decoding: Decoding, draw: str
+        self,
+        problems: Sequence[Problem],
+        groups: Sequence[int],
+        count: int,
+        decoding: Decoding,
+        draw: str,
+        apart: int | None = None,
     ) -> Generated:
         """`count` completions of each problem, judged.
 
-        Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds.
+        Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds: those of groups
+        lie `apart`, or else `count`, which makes all but the first group's depend on it.
         """
         prompts = [self.prompts.encode(problem) for problem in problems]
-        seeds = [self.seed_of(draw, group, count) for group in groups]
+        seeds = [self.seed_of(draw, group, apart or count) for group in groups]
         answers = self.sampler.sample(prompts, count, seeds, decoding)
         completions = [completion for group in answers for completion in group]
         texts = self.prompts.tokenizer.batch_decode(
@@ -58,10 +65,10 @@ class RolloutGenerator:
         ]
         return Generated(batch, answers)
 
-    def seed_of(self, draw: str, group: int, count: int) -> int:
-        """That of a group's first completion; the engine draws the i-th with seed + i, so groups lie `count` apart."""
+    def seed_of(self, draw: str, group: int, apart: int) -> int:
+        """That of a group's first completion; the engine draws the i-th with seed + i."""
         digest = blake2b(f"{self.seed}/{draw}".encode(), digest_size=4).digest()
-        return int.from_bytes(digest) + group * count
+        return int.from_bytes(digest) + group * apart
 
 
 def repeat(values: Sequence[T], count: int) -> list[T]:

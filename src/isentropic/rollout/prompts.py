@@ -14,6 +14,8 @@ from transformers import PreTrainedTokenizerBase
 
 from isentropic.task import Message, Problem
 
+SAID = "isentropic"  # an assistant's message, to see what a template writes after it
+
 
 @dataclass(frozen=True)
 class PromptEncoder:
@@ -66,6 +68,23 @@ class PromptEncoder:
         whole, bare = self.tokenizer.encode("1"), self.tokenizer.encode("1", add_special_tokens=False)
         places = [i for i in range(len(whole) - len(bare) + 1) if whole[i : i + len(bare)] == bare]
         return len(whole) - places[0] - len(bare) if bare and places else 0
+
+    @cached_property
+    def answer_end(self) -> str | None:
+        """The special token that the chat template writes after what the assistant says; None where there is none.
+
+        Of base models it is another than the model's own end token: `<|im_end|>`, and `<|endoftext|>`.
+        """
+        if not self.chat:
+            return None
+        chat: list[Message] = [{"role": "user", "content": "?"}, {"role": "assistant", "content": SAID}]
+        try:
+            text = self.tokenizer.apply_chat_template(chat, tokenize=False, **self.template_arguments)
+        except (TemplateError, TypeError, ValueError, KeyError):  # one that knows no assistant
+            return None
+        ids = self.tokenizer.encode(str(text).rpartition(SAID)[2].lstrip(), add_special_tokens=False)
+        added = self.tokenizer.added_tokens_decoder
+        return added[ids[0]].content if ids and ids[0] in added and added[ids[0]].special else None
 
     def shown(self, problem: Problem) -> str:
         """As the policy reads it, special tokens included."""

@@ -22,6 +22,7 @@ from isentropic.sampler import Decoding
 from isentropic.state import Memory
 from isentropic.task import Problem
 
+APART = 2**16  # between the seeds of two problems of an evaluation: no problem has as many completions
 FIRST = 2  # rollouts after which parts are looked at, besides every checkpoint
 
 
@@ -162,7 +163,10 @@ class RolloutStream:
 
 
 class EvaluationStream:
-    """The same problems and seeds every time; each rank answers its share."""
+    """The same problems and seeds every time, whatever the number of completions; each rank answers its share.
+
+    A rank that has none, as there are more ranks than problems, answers one that another counts.
+    """
 
     def __init__(
         self,
@@ -170,11 +174,11 @@ class EvaluationStream:
         problems: Sequence[Problem],
         decoding: Decoding,
         count: int,
-        size: int,
+        places: Sequence[int],  # of those that are asked
         batch: int,
     ) -> None:
         self.generator, self.problems, self.decoding, self.count = generator, problems, decoding, count
-        mine = range(rank(), min(size, len(problems)), world_size())
+        mine = places[rank() :: world_size()] or [places[rank() % len(places)]]
         self.batches = [mine[i : i + batch] for i in range(0, len(mine), batch)]
 
     def __len__(self) -> int:
@@ -183,7 +187,7 @@ class EvaluationStream:
     def __iter__(self) -> Iterator[RolloutBatch]:
         for ids in self.batches:
             problems = [self.problems[i] for i in ids]
-            batch, *_ = self.generator.generate(problems, ids, self.count, self.decoding, draw="test")
+            batch, *_ = self.generator.generate(problems, ids, self.count, self.decoding, "test", APART)
             if ids is self.batches[-1]:
                 self.generator.sampler.participate_idle(self.decoding)
             yield batch

@@ -12,7 +12,7 @@ from torch import Tensor
 class Decoding:
     """How tokens are drawn. Raises ValueError for settings that no sampler can follow."""
 
-    temperature: float
+    temperature: float  # 0 is greedy: the likeliest token, whatever the seed
     top_p: float  # 1 is off
     top_k: int  # 0 is off
     min_p: float  # 0 is off
@@ -20,8 +20,8 @@ class Decoding:
     stop: str | None  # a text that is one token; ends a completion as the end-of-sequence token does, and stays in it
 
     def __post_init__(self) -> None:
-        if not self.temperature > 0:
-            raise ValueError(f"temperature={self.temperature} is not above 0")
+        if not self.temperature >= 0:
+            raise ValueError(f"temperature={self.temperature} is not above 0, nor 0, which takes the likeliest token")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p={self.top_p} is not above 0 and at most 1, which switches it off")
         if self.top_k < 0:
@@ -32,6 +32,11 @@ class Decoding:
             raise ValueError(f"max_tokens={self.max_tokens} is not at least 1")
         if self.stop == "":
             raise ValueError("stop='' is empty; it is a text of one token, or null")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether there is one answer to each prompt."""
+        return self.temperature == 0
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ class TransformersSampler(Sampler):
                 mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
                 logits = self.next_logits(written[-1][:, None], mask, cache)
             processed = process(logits, decoding)
-            written.append(draw(processed, noise[:, step]))
+            written.append(processed.argmax(-1) if decoding.greedy else draw(processed, noise[:, step]))
             logp.append(processed.gather(1, written[-1][:, None])[:, 0])
             ended |= torch.isin(written[-1], ends)
             if ended.all():
@@ -134,7 +134,9 @@ def left_padded(prompts: Sequence[Sequence[int]], device: str) -> tuple[Tensor, 
 
 
 def process(logits: Float[Tensor, "B V"], decoding: Decoding) -> Float[Tensor, "B V"]:
-    """Log-probs of the distribution to draw from; the filters in vLLM's order."""
+    """Log-probs of the distribution to draw from, filtered in vLLM's order; of a greedy one those at temperature 1."""
+    if decoding.greedy:
+        return logits.log_softmax(-1)
     logits = logits / decoding.temperature
     if decoding.min_p > 0:
         probs = logits.softmax(-1)

@@ -59,6 +59,8 @@ def check_requests(
         raise ValueError(f"{len(prompts)} prompts came with {len(seeds)} seeds; each prompt has one")
     if count < 1:
         raise ValueError(f"count={count} completions of each prompt is not at least 1")
+    if decoding.greedy and count > 1:
+        raise ValueError(f"count={count} completions at temperature=0 would all be the same; take count=1")
     longest = max(map(len, prompts), default=0)
     if longest >= context:
         raise ValueError(f"a prompt of {longest} tokens leaves no room for a token in sampler.max_model_len={context}")

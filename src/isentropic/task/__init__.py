@@ -60,6 +60,10 @@ class Task(ABC):
         """The answer that the reference says is right; None where it names none."""
         return problem.reference if isinstance(problem.reference, str) else None
 
+    def sets(self, split: Split) -> dict[str, int]:
+        """Names of the sets that a split is made of, in its order, and problems of each; none where it is one."""
+        return {}
+
     @property
     def verifies(self) -> bool:
         """Whether there is anything to check an answer against."""

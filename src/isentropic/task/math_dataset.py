@@ -47,8 +47,16 @@ class Math(MathTask):
             raise ValueError("task.validation=0 holds no training problem out to validate on; 500 would do")
         return self.splits[split]
 
+    def sets(self, split: Split) -> dict[str, int]:
+        return self.sizes if split == "test" else {}
+
     def check(self) -> None:
         without_bad_answers(self, self.splits, self.bad_answers)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Problems of each test set."""
+        return {name: len(one.read(f"task.test.{name}")) for name, one in self.test.items()}
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:

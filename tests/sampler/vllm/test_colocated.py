@@ -136,6 +136,16 @@ def test_the_transformers_sampler_agrees(sampler, tiny_model):
 
 
 @needs_vllm
+def test_at_temperature_zero_the_likeliest_tokens_come_as_from_transformers(sampler, tiny_model):
+    other = TransformersSampler(tiny_model, dtype="float32", device="cpu", max_model_len=256, max_num_seqs=256)
+    other.start()
+    greedy = replace(DECODING, temperature=0.0)
+    ours, theirs = (one.sample(PROMPTS, 1, SEEDS, greedy) for one in (sampler, other))
+    assert [one.tokens for (one,) in ours] == [one.tokens for (one,) in theirs]
+    assert [one.tokens for (one,) in sampler.sample(PROMPTS, 1, [1] * 8, greedy)] == [one.tokens for (one,) in ours]
+
+
+@needs_vllm
 def test_scores_are_at_temperature_one_and_of_every_token_but_the_first(sampler, policy, reference):
     tokens = PROMPTS[5]
     assert sampler.score(tokens) == pytest.approx(reference(policy, tokens[:1], tokens[1:], 1.0), abs=1e-4)

@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -101,6 +102,17 @@ def test_log_probs_follow_the_weights_that_were_sent(sampler, policy, reference)
     assert moved != groups
     assert gap(moved, SHARED, policy, reference) < 1e-4  # neither an old head nor an old cache
     assert sampler.score(PROMPTS[5]) == pytest.approx(reference(policy, PROMPTS[5][:1], PROMPTS[5][1:], 1.0), abs=1e-4)
+
+
+@needs_vllm
+def test_at_temperature_zero_the_likeliest_tokens_come(sampler, policy):
+    sampler.update_weights(policy.state_dict().items())
+    greedy = replace(DECODING, temperature=0.0)
+    answers = sampler.sample(PROMPTS, 1, SEEDS, greedy)
+    assert [one.tokens for (one,) in sampler.sample(PROMPTS, 1, [1] * 9, greedy)] == [one.tokens for (one,) in answers]
+    for prompt, (completion,) in zip(PROMPTS, answers, strict=True):
+        likeliest = policy(torch.tensor([[*prompt, *completion.tokens]])).logits[0, len(prompt) - 1 : -1].argmax(-1)
+        assert likeliest.tolist() == completion.tokens
 
 
 @needs_vllm
@@ -266,9 +278,9 @@ def test_no_proxy_stands_between_the_two(monkeypatch):
 
 
 USER = 12345
-STRANGER = """
+STRANGER = f"""
 import os, socket, sys
-os.setgroups([]); os.setgid(%d); os.setuid(%d)
+os.setgroups([]); os.setgid({USER}); os.setuid({USER})
 folder, *memory = sys.argv[1:]
 for what, deed in (("folder", lambda: os.listdir(folder)), ("memory", lambda: [open(path, "rb") for path in memory]),
                    ("socket", lambda: socket.socket(socket.AF_UNIX).connect(folder + "/http"))):
@@ -277,7 +289,7 @@ for what, deed in (("folder", lambda: os.listdir(folder)), ("memory", lambda: [o
         print(what, "open")
     except PermissionError:
         print(what, "closed")
-""" % (USER, USER)
+"""
 
 
 @needs_vllm

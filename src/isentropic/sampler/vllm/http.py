@@ -91,11 +91,7 @@ class Service:
 
     def check(self, path: str, context: int) -> None:
         """Raises ValueError for a server of another release or model, or one that reads fewer than `context` tokens."""
-        version = str(self.call("/version", get=True)["version"])
-        numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
-        if not FIRST <= numbers < BEYOND:
-            low, high = (".".join(map(str, release)) for release in (FIRST, BEYOND))
-            raise ValueError(f"the server at {self.url} is vLLM {version}; it must be from {low} and below {high}")
+        check_release(self)
         served = self.call("/v1/models", get=True)["data"][0]
         if Path(served["root"]).name != Path(path).name:
             raise ValueError(f"the server at {self.url} serves {served['root']}; it must serve {path}")
@@ -129,6 +125,19 @@ class FileConnection(HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.connect(self.path)  # with a timeout it would fail where many connect at one time
         self.sock.settimeout(self.timeout)
+
+
+def check_release(service: Service) -> str:
+    """Its release. Raises ValueError for one whose routes may be others, and for what is no vLLM."""
+    try:
+        version = str(service.call("/version", get=True)["version"])
+    except (ValueError, KeyError, TypeError) as error:  # json.JSONDecodeError is a ValueError
+        raise ValueError(f"the server at {service.url} is no vLLM server: it does not tell its version") from error
+    numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
+    if not FIRST <= numbers < BEYOND:
+        low, high = (".".join(map(str, release)) for release in (FIRST, BEYOND))
+        raise ValueError(f"the server at {service.url} is vLLM {version}; it must be from {low} and below {high}")
+    return version
 
 
 def concerns_server(name: str) -> bool:

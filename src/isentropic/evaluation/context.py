@@ -1,0 +1,36 @@
+"""Do prompts and answers fit into what the model reads?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from isentropic.evaluation.questions import AskedSet
+
+
+def fitted(sets: Sequence[AskedSet], context: int) -> tuple[list[AskedSet], list[str]]:
+    """The sets, with answers cut to what the longest prompt leaves, and a sentence for each that was cut.
+
+    Raises ValueError where a prompt leaves no room for a token.
+    """
+    found: list[AskedSet] = []
+    said: list[str] = []
+    for one in sets:
+        room, asked = context - one.longest, one.decoding.max_tokens
+        if room < 1:
+            row = max(range(len(one.prompts)), key=lambda place: len(one.prompts[place]))
+            raise ValueError(
+                f"problem {row + 1} of {one.name} has a prompt of {one.longest} tokens, and the model reads {context} "
+                "with the answer; leave the set out by evaluation.protocol.only=[...]"
+            )
+        if asked > room:
+            said.append(
+                f"{one.name}: answers have at most {room} tokens in place of the protocol's {asked}, as the model "
+                f"reads {context} and the longest prompt has {one.longest}"
+            )
+            one = replace(one, decoding=replace(one.decoding, max_tokens=room))
+        found.append(one)
+    return found, said
+
+
+def needed(sets: Sequence[AskedSet]) -> int:
+    """Tokens of the longest prompt with its answer."""
+    return max(one.longest + one.decoding.max_tokens for one in sets)

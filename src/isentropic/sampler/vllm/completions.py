@@ -1,0 +1,151 @@
+"""An ordinary vLLM server, asked as OpenAI's completions are, with token ids in and out: its weights are its own."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler.validation import check_requests, end_tokens
+from isentropic.sampler.vllm.http import Service, check_release
+
+PROBE = "Find 12 + 34, step by step. {x} \\boxed{46}\n\tÄ 数"  # whose tokens tell one tokenizer from another
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a server has."""
+
+    version: str
+    name: str  # by which requests ask for it
+    root: str  # folder or hub name
+    max_model_len: int
+
+
+@dataclass
+class CompletionsSampler(Sampler):
+    """Raises ValueError for a server that does not fit, RuntimeError where it cannot be reached or fails."""
+
+    url: str
+    path: str  # model folder: its tokenizer and end tokens
+    model: str | None  # the name on the server; None is the only one that is there
+    max_model_len: int
+    max_num_seqs: int  # requests at one time
+    timeout: float  # seconds that the server may take to answer
+    dtype: str = field(init=False, default="bfloat16")
+    service: Service | None = field(init=False, default=None, repr=False)
+    served: Served | None = field(init=False, default=None)
+
+    @property
+    def returns_logprobs(self) -> bool:
+        return False
+
+    @property
+    def is_remote(self) -> bool:
+        return True
+
+    def start(self) -> None:
+        self.service = Service(self.url, self.timeout, None, None)
+        self.served = look(self.service, self.model)
+        if self.max_model_len > self.served.max_model_len:
+            raise ValueError(
+                f"the server at {self.url} reads {self.served.max_model_len} tokens, fewer than {self.max_model_len}"
+            )
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
+    ) -> list[list[Completion]]:
+        check_requests(prompts, count, seeds, decoding, self.max_model_len)
+        if self.service is None or self.served is None:
+            raise RuntimeError("the server was not asked what it has; start comes first")
+        ends, name = end_tokens(self.path, decoding.stop), self.served.name
+        rows = [
+            body(name, prompt, seed + child, decoding, ends)
+            for prompt, seed in zip(prompts, seeds, strict=True)
+            for child in range(count)
+        ]
+        if not rows:
+            return []
+        service = self.service
+        with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
+            answers = list(askers.map(lambda row: service.call("/v1/completions", row), rows))
+        completions = [completion_of(answer) for answer in answers]
+        return [completions[first : first + count] for first in range(0, len(completions), count)]
+
+    def score(self, tokens: Sequence[int]) -> list[float] | None:
+        return None
+
+    def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        raise ValueError(f"the server at {self.url} keeps its own weights; sampler=vllm_server is one that learns")
+
+    def stop(self) -> None:
+        self.service = None
+
+
+def look(service: Service, model: str | None) -> Served:
+    """Raises ValueError where the server is of another release or has not got `model`, RuntimeError if it is not there.
+
+    `model` is a name that it serves, or the folder or hub name that it has read.
+    """
+    version = check_release(service)
+    there: list[dict[str, Any]] = service.call("/v1/models", get=True)["data"]
+    chosen = [one for one in there if model is None or model in (one["id"], one.get("root"))]
+    if not chosen:
+        names = ", ".join(one["id"] for one in there)
+        raise ValueError(f"the server at {service.url} serves {names}; server.model={model} is another model")
+    one = chosen[0]
+    return Served(version, one["id"], str(one.get("root") or one["id"]), int(one["max_model_len"]))
+
+
+def check_tokenizer(service: Service, served: Served, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raises ValueError where the server cuts a text into other tokens: it serves another model."""
+    try:
+        answer = service.call("/tokenize", {"model": served.name, "prompt": PROBE, "add_special_tokens": False})
+    except RuntimeError as error:
+        if "with 404" in str(error):  # a server without its tokenizer has no such route
+            return
+        raise
+    ours: list[int] = tokenizer.encode(PROBE, add_special_tokens=False)
+    if answer["tokens"] != ours:
+        raise ValueError(
+            f"the server at {service.url} serves {served.root}, whose tokens are not those of the tokenizer in "
+            f"{tokenizer.name_or_path}; server.tokenizer names another model's"
+        )
+
+
+def local_root(served: Served) -> str | None:
+    """The folder that the server has read, where this machine has it too."""
+    return served.root if (Path(served.root) / "config.json").is_file() else None
+
+
+def body(name: str, prompt: Sequence[int], seed: int, decoding: Decoding, ends: list[int]) -> dict[str, Any]:
+    """Penalties and limits too, as a server otherwise takes those of the model's own generation config."""
+    return {
+        "model": name,
+        "prompt": list(prompt),
+        "max_tokens": decoding.max_tokens,
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "top_k": decoding.top_k,
+        "min_p": decoding.min_p,
+        "repetition_penalty": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
+        "min_tokens": 0,
+        "seed": seed,
+        "stop_token_ids": ends,
+        "return_token_ids": True,
+    }
+
+
+def completion_of(answer: dict[str, Any]) -> Completion:
+    choice = answer["choices"][0]
+    if choice["finish_reason"] not in ("stop", "length"):
+        raise RuntimeError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
+    if not isinstance(choice.get("token_ids"), list):
+        raise RuntimeError("the server's answer has no token ids, which vLLM gives from release 0.10.2 on")
+    return Completion(choice["token_ids"], None, choice["finish_reason"])
