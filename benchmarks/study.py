@@ -181,7 +181,7 @@ def saved(folder: Path) -> list[tuple[int, Path]]:
 
 
 def weights(checkpoint: Path) -> Iterator[tuple[str, Any]]:
-    from isentropic.commands.export import PREFIX
+    from isentropic.policy.export import PREFIX
     from isentropic.policy.checkpoint_checks import read
 
     state = read(str(checkpoint))["state_dict"]
