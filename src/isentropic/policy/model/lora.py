@@ -92,7 +92,7 @@ class LoraSettings:
         for name, param in lm.named_parameters():
             if f".{DOWN}." in name:
                 bound = 1 / math.sqrt(param.shape[1])
-                values = torch.rand(param.shape, generator=generator).mul_(2 * bound).sub_(bound)
+                values = torch.rand(param.shape, generator=generator, device="cpu").mul_(2 * bound).sub_(bound)
                 if isinstance(param, DTensor):
                     first, last = own_rows(param)
                     param.to_local().copy_(values[first:last])
