@@ -83,7 +83,7 @@ def test_the_same_stands_in_markdown_and_json(a_card):
         and "````" in text
         and not re.search(r"(?<!\\)<script", text.split("## Answers")[0])
     )
-    assert "# no" not in re.sub(r"````text\n.*?\n````", "", text, flags=re.DOTALL)
+    assert "\n# no" not in re.sub(r"````text\n.*?\n````", "", text, flags=re.DOTALL)
     card = json.loads((folder / "card.json").read_text())
     assert list(card["sets"]) == list(SETS) and card["against"]["sets"][1]["verdict"] == "open"
 

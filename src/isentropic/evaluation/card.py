@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from isentropic.evaluation.answers import Answered, Asked
-from isentropic.evaluation.comparable import paired, settings
+from isentropic.evaluation.comparable import decoding, paired, settings
 from isentropic.evaluation.paired import differences
 from isentropic.evaluation.scores import of_sheets
 from isentropic.evaluation.sets import Sheet, read
@@ -38,7 +38,7 @@ def card_of(folder: Path, command: str | None = None, against: Path | None = Non
             "name": name,
             **{key: protocol.get(key) for key in ("source", "grade", "says")},
             "assumed": dict(protocol.get("assumed") or {}),
-            "decoding": {sheet.set: decoding_of(protocol, sheet.set) for sheet in found},
+            "decoding": {sheet.set: decoding(config, sheet.set) for sheet in found},
         },
         "grader": next(iter(found[0].every[0].verdicts)),
         **of_sheets(found),
@@ -59,11 +59,6 @@ def kept_in(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-
-
-def decoding_of(protocol: Mapping[str, Any], name: str) -> Any:
-    exams = (protocol.get("exams") or {}).values()
-    return next((exam.get("decoding") for exam in exams if name in (exam.get("sets") or ())), None)
 
 
 def compared(folder: Path, against: Path) -> Card:

@@ -81,14 +81,21 @@ def settings(folder: Path) -> Settings:
 def apart(sheets: Sequence[Sheet], ours: Settings, theirs: Settings) -> Iterator[str]:
     """What differs in the decoding of a set, and in how graders judge."""
     for sheet in sheets:
-        yield from unlike(f"decoding of {sheet.set}", decoding(ours, sheet.set), decoding(theirs, sheet.set))
+        how = [decoding(config, sheet.set) for config in (ours, theirs)]
+        if None in how:
+            which = "first" if how[0] is None else "second"
+            yield f"the config.yaml of the {which} does not tell how {sheet.set} was decoded"
+        else:
+            yield from unlike(f"decoding of {sheet.set}", *how)
     for name in RULES:
         yield from unlike(name, ours.get(name), theirs.get(name))
 
 
 def decoding(config: Settings, name: str) -> Any:
+    """Of a set: as its answers were asked for, or else as the protocol says; None where neither is there."""
+    asked = ((config.get("asked") or {}).get(name) or {}).get("decoding")
     exams = ((config.get("evaluation") or {}).get("protocol") or {}).get("exams") or {}
-    return next((exam.get("decoding") for exam in exams.values() if name in (exam.get("sets") or ())), None)
+    return asked or next((exam.get("decoding") for exam in exams.values() if name in (exam.get("sets") or ())), None)
 
 
 def unlike(key: str, ours: Any, theirs: Any) -> Iterator[str]:

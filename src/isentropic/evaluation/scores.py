@@ -52,7 +52,7 @@ def of_set(sheet: Sheet) -> Found:
     average = AvgAtK(sheet.k, RESAMPLES)
     found = {
         "problems": len(sheet.problems),
-        "duplicates": len(sheet.problems) - len({one.problem for one in sheet.problems}),
+        "duplicates": len(sheet.problems) - len({one.question for one in sheet.problems}),
         "k": sheet.k,
         "avg": told(average.per_problem(sheet.right, sheet.asked))
         | {"error_given_problems": given_problems(sheet.right, sheet.asked)},
