@@ -93,8 +93,7 @@ def test_a_fence_is_longer_than_any_in_the_text():
     assert plain("a\nb\tc") == "a\nb\tc" and plain("\u200b") == "⟨U+200B⟩"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_the_page_fits_its_window_in_a_browser(a_card, opened, width, scheme):
     with opened(made(a_card) / "card.html", width=width, color_scheme=scheme) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
