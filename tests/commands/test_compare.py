@@ -79,6 +79,13 @@ def test_what_cannot_be_compared_is_listed(two, capsys, other, said):
     assert said in refused([first, second], capsys)
 
 
+def test_all_that_differs_is_listed_at_once(two, capsys):
+    first = two("a", {"aime": flags([1, 1], 2), "amc": flags([1], 2)})
+    said = refused([first, two("b", {"aime": flags([1], 2)}, temperature=0.7, strictness="dapo")], capsys)
+    for one in ("only the first has amc", "aime has 1 problems that only the first", "aime.temperature", "strictness"):
+        assert one in said
+
+
 def test_other_prompts_are_not_compared(two, capsys):
     first, second = two("a", {"aime": flags([1, 1], 2)}), two("b", {"aime": flags([1, 1], 2)})
     file = Path(second) / "problems.jsonl"

@@ -18,7 +18,8 @@ Settings = Mapping[str, Any]
 def paired(ours: Path, theirs: Path, only: Sequence[str] = ()) -> tuple[list[Sheet], list[Sheet]]:
     """Their sheets, by set and problem in one order. Raises ValueError with a list of what differs."""
     mine, other = chosen(read(ours), only, ours), chosen(read(theirs), only, theirs)
-    found = list(differences(mine, other)) or list(apart(mine, settings(ours), settings(theirs)))
+    common = [sheet for sheet in mine if sheet.set in [one.set for one in other]]
+    found = [*differences(mine, other), *apart(common, settings(ours), settings(theirs))]
     if found:
         more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
         raise ValueError(f"{ours} and {theirs} cannot be compared: {'; '.join(found[:MOST])}{more}")
