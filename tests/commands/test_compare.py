@@ -79,6 +79,13 @@ def test_what_cannot_be_compared_is_listed(two, capsys, other, said):
     assert said in refused([first, second], capsys)
 
 
+def test_all_that_differs_is_listed_at_once(two, capsys):
+    first = two("a", {"aime": flags([1, 1], 2), "amc": flags([1], 2)})
+    said = refused([first, two("b", {"aime": flags([1], 2)}, temperature=0.7, strictness="dapo")], capsys)
+    for one in ("only the first has amc", "aime has 1 problems that only the first", "aime.temperature", "strictness"):
+        assert one in said
+
+
 def test_other_prompts_are_not_compared(two, capsys):
     first, second = two("a", {"aime": flags([1, 1], 2)}), two("b", {"aime": flags([1, 1], 2)})
     file = Path(second) / "problems.jsonl"
@@ -90,3 +97,19 @@ def test_other_prompts_are_not_compared(two, capsys):
 
 def test_a_folder_that_is_no_evaluation_is_named(two, tmp_path, capsys):
     assert "is not the folder of an evaluation" in refused([two("a", {"aime": flags([1], 2)}), str(tmp_path)], capsys)
+
+
+def test_what_does_not_tell_how_it_was_decoded_is_not_compared(two, capsys):
+    first, second = two("a", {"aime": flags([1, 1], 2)}), two("b", {"aime": flags([1, 1], 2)})
+    (Path(second) / "config.yaml").write_text("{}")
+    assert "the config.yaml of the second does not tell how aime was decoded" in refused([first, second], capsys)
+    (Path(second) / "config.yaml").unlink()
+    assert "cannot be read, and without it nothing says how" in refused([first, second], capsys)
+
+
+def test_how_answers_were_asked_for_counts_before_what_the_protocol_says(two, capsys):
+    first, second = two("a", {"aime": flags([1, 1], 2)}), two("b", {"aime": flags([1, 1], 2)})
+    file = Path(second) / "config.yaml"
+    asked = {"aime": {"decoding": {"temperature": 1.0, "top_p": 0.7, "max_tokens": 2000}}}
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | {"asked": asked}))
+    assert "decoding of aime.max_tokens is 3072 and 2000" in refused([first, second], capsys)

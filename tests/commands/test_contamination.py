@@ -57,6 +57,7 @@ def test_of_an_evaluation_the_score_is_told_without_what_was_seen(tmp_path, an_e
         ([], "train has no value; isentropic contamination train=dapo_math_17k test=aime24,math500 says what is"),
         (["train=nowhere", "test=aime24"], "train=nowhere is neither a file nor a set; the sets are aime24"),
         (["train={tmp}/a.jsonl", "test={tmp}/a.jsonl"], "train={tmp}/a.jsonl is not a file"),
+        (["train={tmp}/b.jsonl", "test={tmp}/b.jsonl", "near=0.4"], "near"),
         (["train={tmp}/b.jsonl", "test={tmp}/b.jsonl"], "lacks question; its columns are text; question names another"),
         (["train={tmp}/b.jsonl", "test={tmp}/b.jsonl", "question=texts"], "lacks texts; its columns are text"),
     ],
@@ -67,3 +68,15 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path, capsys, arguments, sa
         main([one.format(tmp=tmp_path) for one in arguments])
     written = capsys.readouterr().err
     assert stopped.value.code == 2 and said.format(tmp=tmp_path) in written and written.count("\n") == 1
+
+
+def test_sets_are_named_and_read_as_their_settings_say(tmp_path, capsys):
+    rows = [{"q": "How many eggs are left of 12?", "answer": "3"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main(["train=gsm8k", "test=[aime24,amc23]", "train.gsm8k.question=q", f"train.gsm8k.path={tmp_path / 'a.jsonl'}",
+          "train.gsm8k.marker=''", *(f"test.{name}.{key}" for name in ("aime24", "amc23")
+          for key in ("question=q", f"path={tmp_path / 'a.jsonl'}"))])  # fmt: skip
+    said = capsys.readouterr().out
+    assert (
+        "1 training problems of gsm8k" in said and "| aime24 | 1 | 1 | 0 | 1 | 1 |" in said and "| amc23 | 1 |" in said
+    )

@@ -75,7 +75,7 @@ def test_what_explains_a_score():
     assert found["tokens"] == {"all": 25, "right": 10, "wrong": 30, "longest": 50}
     assert (found["truncated"], found["unparseable"], found["timeouts"]) == (0.25, 0.25, 1)
     assert (found["all_right"], found["all_wrong"]) == (0, 1)
-    assert "25.0% of the answers were cut off" in found["warnings"][0]
+    assert "more than 5% of the answers were cut off" in found["warnings"][0]
 
 
 def test_repetition_within_an_answer_and_likeness_between_answers():

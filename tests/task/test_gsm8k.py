@@ -140,3 +140,10 @@ def test_the_last_training_problems_are_held_out_to_validate_on(file):
         ValueError, match=r"task.validation=0 holds no training problem out to validate on; 500 would do"
     ):
         task(train, test).problems("validation")
+
+
+def test_near_copies_of_test_problems_are_left_out_of_training_where_that_is_asked_for(file):
+    told = "Ann has 12 eggs in a basket and gives each of her friends two of them; how many has {} left?"
+    train, test = file("train.jsonl", row(told.format("she")), row("one?")), file("test.jsonl", row(told.format("Ann")))
+    assert len(task(train, test).problems("train")) == 2
+    assert [problem.prompt[:4] for problem in task(train, test, drop_near=True).problems("train")] == ["one?"]

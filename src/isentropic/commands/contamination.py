@@ -12,10 +12,12 @@ runs of 8 words in one training problem, or all of it where it is shorter.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
 
 from isentropic.config.build import BadInput, bad_input, build
 from isentropic.config.compose import CONFIGS, compose, loader_of
@@ -57,8 +59,9 @@ def told(arguments: Sequence[str]) -> None:
     for key in OWN[:2]:
         if not given.get(key):
             raise BadInput(f"{key} has no value; {HINT}")
-    column = given.get("question")
-    train, test = (read(key, given[key], column, further) for key in OWN[:2])
+    places = {key: [one.strip("'\" ") for one in given[key].strip("[]'\"").split(",")] for key in OWN[:2]}
+    cfg = composed(places, further)
+    train, test = (read(cfg, key, places[key], given.get("question")) for key in OWN[:2])
     with bad_input():
         found = seen((one for questions in train.questions.values() for one in questions), test.questions)
         scores = {sheet.set: without(sheet, found[sheet.set].any) for sheet in test.sheets}
@@ -69,13 +72,27 @@ def told(arguments: Sequence[str]) -> None:
         files.write_whole(Path(out), json.dumps(made, indent=1, allow_nan=False) + "\n")
 
 
-def read(key: str, value: str, column: str | None, further: Sequence[str]) -> Found:
-    """Of each place that `value` names: a folder of a run or an evaluation, a file, or a set."""
+def composed(places: Mapping[str, Sequence[str]], further: Sequence[str]) -> DictConfig:
+    """The sets that are named, with the settings given for them. Raises BadInput for a name that is no set."""
+    loader = loader_of(CONFIGS)
+    there = loader.get_group_options("task/set")
+    chosen: list[str] = []
+    for key, names in places.items():
+        sets = [name for name in names if not Path(name).expanduser().exists() and not Path(name).suffix]
+        for name in sets:
+            if name not in there:
+                raise BadInput(f"{key}={name} is neither a file nor a set; the sets are {', '.join(sorted(there))}")
+        chosen.append(f"task/set@{key}=[{','.join(sets)}]")
+    return compose(loader, "contamination", [*chosen, *further, "paths.output=."])
+
+
+def read(cfg: DictConfig, key: str, places: Sequence[str], column: str | None) -> Found:
+    """Of each place: a folder of a run or an evaluation, a file, or a set."""
     from isentropic.evaluation.answers import PROBLEMS
     from isentropic.evaluation.sets import read as sheets_of
 
     found = Found({}, [])
-    for place in (one.strip("'\" ") for one in value.strip("[]'\"").split(",")):
+    for place in places:
         path = Path(place).expanduser()
         if (path / PROBLEMS).is_file():
             with bad_input(f"{key}={place}"):
@@ -92,7 +109,7 @@ def read(key: str, value: str, column: str | None, further: Sequence[str]) -> Fo
                 name = f"{path.parent.name}/{path.name}" if path.is_file() else path.name
                 found.questions[name] = list(of_file(key, place, column))
         else:
-            found.questions[place] = of_set(key, place, further)
+            found.questions[place] = of_set(cfg, key, place)
     return found
 
 
@@ -106,13 +123,7 @@ def of_file(key: str, place: str, column: str | None) -> Iterator[str]:
         yield asked(value_of(row, name, f"{where} of {place}", "question"), where)[0]
 
 
-def of_set(key: str, name: str, further: Sequence[str]) -> list[str]:
-    loader = loader_of(CONFIGS)
-    names = loader.get_group_options("task/set")
-    if name not in names:
-        raise BadInput(f"{key}={name} is neither a file nor a set; the sets are {', '.join(sorted(names))}")
-    mine = [one for one in further if not one.startswith(("train.", "test.")) or one.startswith(f"{key}.{name}.")]
-    cfg = compose(loader, "contamination", [f"task/set@{key}=[{name}]", *mine, "paths.output=."])
+def of_set(cfg: DictConfig, key: str, name: str) -> list[str]:
     one: Any = build(cfg, f"{key}.{name}")
     with bad_input():
         return [row.question for row in one.read(f"{key}.{name}")]

@@ -18,7 +18,8 @@ Settings = Mapping[str, Any]
 def paired(ours: Path, theirs: Path, only: Sequence[str] = ()) -> tuple[list[Sheet], list[Sheet]]:
     """Their sheets, by set and problem in one order. Raises ValueError with a list of what differs."""
     mine, other = chosen(read(ours), only, ours), chosen(read(theirs), only, theirs)
-    found = list(differences(mine, other)) or list(apart(mine, settings(ours), settings(theirs)))
+    common = [sheet for sheet in mine if sheet.set in [one.set for one in other]]
+    found = [*differences(mine, other), *apart(common, settings(ours), settings(theirs))]
     if found:
         more = f"; and {len(found) - MOST} more" if len(found) > MOST else ""
         raise ValueError(f"{ours} and {theirs} cannot be compared: {'; '.join(found[:MOST])}{more}")
@@ -81,14 +82,21 @@ def settings(folder: Path) -> Settings:
 def apart(sheets: Sequence[Sheet], ours: Settings, theirs: Settings) -> Iterator[str]:
     """What differs in the decoding of a set, and in how graders judge."""
     for sheet in sheets:
-        yield from unlike(f"decoding of {sheet.set}", decoding(ours, sheet.set), decoding(theirs, sheet.set))
+        how = [decoding(config, sheet.set) for config in (ours, theirs)]
+        if None in how:
+            which = "first" if how[0] is None else "second"
+            yield f"the config.yaml of the {which} does not tell how {sheet.set} was decoded"
+        else:
+            yield from unlike(f"decoding of {sheet.set}", *how)
     for name in RULES:
         yield from unlike(name, ours.get(name), theirs.get(name))
 
 
 def decoding(config: Settings, name: str) -> Any:
+    """Of a set: as its answers were asked for, or else as the protocol says; None where neither is there."""
+    asked = ((config.get("asked") or {}).get(name) or {}).get("decoding")
     exams = ((config.get("evaluation") or {}).get("protocol") or {}).get("exams") or {}
-    return next((exam.get("decoding") for exam in exams.values() if name in (exam.get("sets") or ())), None)
+    return asked or next((exam.get("decoding") for exam in exams.values() if name in (exam.get("sets") or ())), None)
 
 
 def unlike(key: str, ours: Any, theirs: Any) -> Iterator[str]:

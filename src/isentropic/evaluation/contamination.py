@@ -58,8 +58,8 @@ def seen(training: Iterable[str], tests: Mapping[str, Sequence[str]]) -> dict[st
     start = 0
     for name, questions in tests.items():
         texts = [signless(question) for question in questions]
-        rows = ([row for row, text in enumerate(texts) if text in found] for found in (equal, within))
-        made[name] = Seen(len(texts), *rows, [row for row in range(len(texts)) if start + row in close])
+        exact, wrapped = ([row for row, text in enumerate(texts) if text in found] for found in (equal, within))
+        made[name] = Seen(len(texts), exact, wrapped, [row for row in range(len(texts)) if start + row in close])
         start += len(texts)
     return made
 

@@ -17,8 +17,8 @@ from isentropic.task.kinds.normal import normal
 
 SUBSETS = 1_000  # drawn where there are more
 LONGEST = 500  # characters of an answer that is read as a formula
-RIGHT = ("right",)
 Class = tuple[str, ...]
+RIGHT: Class = ("right",)
 
 
 def class_of(answer: Answered) -> Class | None:
@@ -52,7 +52,7 @@ def majority(classes: Sequence[Class | None], k: int) -> float:
 
 def one_hot(classes: Sequence[Class | None]) -> np.ndarray:
     """Completions by classes; what has no answer is a row of zeros."""
-    names = {RIGHT: 0}
+    names: dict[Class, int] = {RIGHT: 0}
     for name in classes:
         if name is not None:
             names.setdefault(name, len(names))

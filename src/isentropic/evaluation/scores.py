@@ -39,7 +39,11 @@ def write_scores(folder: Path) -> Found:
 
 def of_sheets(found: Sequence[Sheet]) -> Found:
     by_set = {sheet.set: of_set(sheet) for sheet in found}
-    warnings = [f"{name}: {sentence}" for name, one in by_set.items() for sentence in one["warnings"]]
+    said: dict[str, list[str]] = {}
+    for name, one in by_set.items():
+        for sentence in one["warnings"]:
+            said.setdefault(sentence, []).append(name)
+    warnings = [f"{', '.join(names)}: {sentence}" for sentence, names in said.items()]
     return {"sets": by_set, "mean": mean_of_sets(by_set), "warnings": warnings}
 
 
@@ -48,7 +52,7 @@ def of_set(sheet: Sheet) -> Found:
     average = AvgAtK(sheet.k, RESAMPLES)
     found = {
         "problems": len(sheet.problems),
-        "duplicates": len(sheet.problems) - len({one.problem for one in sheet.problems}),
+        "duplicates": len(sheet.problems) - len({one.question for one in sheet.problems}),
         "k": sheet.k,
         "avg": told(average.per_problem(sheet.right, sheet.asked))
         | {"error_given_problems": given_problems(sheet.right, sheet.asked)},
@@ -131,7 +135,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 def warnings(found: Found) -> Iterable[str]:
     if found["truncated"] > TRUNCATED:
         yield (
-            f"{found['truncated']:.1%} of the answers were cut off, so the score is one of the budget of tokens too;"
+            f"more than {TRUNCATED:.0%} of the answers were cut off, so the score is one of the budget of tokens too;"
             " compare it only at the same budget"
         )
     if found["problems"] == 1:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from isentropic.task import Problem, Split
 from isentropic.task.dataset_files import from_file, from_hub
 from isentropic.task.math_task import MathTask
+from isentropic.task.overlap import Near
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
@@ -33,6 +34,7 @@ class Gsm8k(MathTask):
     timeout: float  # CPU seconds one answer may take
     memory: float  # GiB one answer may take
     cage: Cage = STRICT  # what this machine must have to hold what a model wrote
+    drop_near: bool = False  # out of training, what shares half of its runs of 8 words with a test problem
 
     def __post_init__(self) -> None:
         check_template(self.template)
@@ -54,6 +56,9 @@ class Gsm8k(MathTask):
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
         train, test = self.read("train", self.train), self.read("test", self.test)
+        if self.drop_near:
+            near = Near([str(problem.columns[COLUMNS[0]]) for problem in test])
+            train = [problem for problem in train if str(problem.columns[COLUMNS[0]]) not in near]
         if not 0 <= self.validation < len(train):
             raise ValueError(
                 f"task.validation={self.validation} must lie between 0 and {len(train) - 1}, and leave some"

@@ -17,7 +17,7 @@ def markdown(report: Report) -> str:
     made = {table.name: table for table in tables(report)}
     first = [made.pop(name) for name in ("scores", "differences", "odd") if name in made]
     parts = [
-        f"# {_inline(report.title)}",
+        f"# {inline(report.title)}",
         f"```bash\n{report.command}\n```",
         "## What differs\n\n" + _list(summary(report)),
         "## What cannot be claimed\n\n" + _list(cautions(report)),
@@ -53,20 +53,20 @@ def write(report: Report, folder: Path) -> None:
 
 
 def _list(sentences: list[str]) -> str:
-    return "\n".join(f"- {_inline(sentence)}" for sentence in sentences) or "- Nothing."
+    return "\n".join(f"- {inline(sentence)}" for sentence in sentences) or "- Nothing."
 
 
 def _picture(name: str, heading: str, alt: str, note: str) -> str:
-    return f"![{_inline(alt)}](figures/{name}.png)\n\n*{_inline(heading)}.* {_inline(note)}"
+    return f"![{inline(alt)}](figures/{name}.png)\n\n*{inline(heading)}.* {inline(note)}"
 
 
 def _table(table: Table) -> str:
     lines = [table.head, ["---"] * len(table.head), *table.rows]
-    rows = "\n".join(f"| {' | '.join(_inline(cell) for cell in line)} |" for line in lines)
+    rows = "\n".join(f"| {' | '.join(inline(cell) for cell in line)} |" for line in lines)
     return f"## {table.title}\n\n{table.note}\n\n{rows}"
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     """On one line, and without what Markdown would take for its own."""
     return re.sub(r"([\\`*<|\[\]_])", r"\\\1", " ".join(text.split()))
 
