@@ -54,9 +54,9 @@ def check_rewards(algorithm: Algorithm, wrong: float | None) -> None:
     signed = [name for name, rule in algorithm.credit.items() if rule.needs_negative_rewards]
     if wrong is not None and wrong >= 0 and signed:
         raise ValueError(
-            f"algorithm.credit.{signed[0]} learns from wrong answers alone while entropy is low, by their reward, and a "
-            f"wrong answer is worth {wrong:g}, which leaves no gradient at all; take rollout/curation=[outcome], where "
-            "it is worth -1"
+            f"algorithm.credit.{signed[0]} learns from wrong answers alone while entropy is low, by their reward, and "
+            f"a wrong answer is worth {wrong:g}, which leaves no gradient at all; take rollout/curation=[outcome], "
+            "where it is worth -1"
         )
     if wrong is not None and wrong < 0 and algorithm.advantage.needs_positive_mean:
         raise ValueError(
