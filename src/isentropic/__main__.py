@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "isentropic.train",
     "eval": "isentropic.eval",
     "report": "isentropic.commands.report",
+    "words": "isentropic.commands.words",
     "plan": "isentropic.commands.plan",
     "audit-task": "isentropic.commands.audit_task",
     "preflight": "isentropic.commands.preflight",
@@ -27,7 +28,7 @@ COMMANDS = {
     "benchmark": "isentropic.commands.benchmark",
 }
 HELP = ("-h", "--help")
-WITH_PARSER = ("report", "tune")  # whose own parser lists their options
+WITH_PARSER = ("report", "tune", "words")  # whose own parser lists their options
 COMPOSED = (
     "train",
     "eval",
