@@ -82,7 +82,8 @@ def table(written: Counter[str], lists: Lists, top: int) -> Iterator[str]:
         whole = sum(tokens.values())
         yield f"\n{name}: {whole} of {sum(written.values())} tokens"
         for text, number in sorted(tokens.items(), key=lambda one: (-one[1], one[0]))[:top]:
-            yield f"  {json.dumps(text, ensure_ascii=False):<24} {number:>8}  {number / written[text]:>6.1%} of its kind"
+            shown = json.dumps(text, ensure_ascii=False)
+            yield f"  {shown:<24} {number:>8}  {number / written[text]:>6.1%} of its kind"
 
 
 if __name__ == "__main__":

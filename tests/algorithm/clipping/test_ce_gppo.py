@@ -63,4 +63,4 @@ def test_whole_shares_have_the_loss_of_clipping(build, charge, paper):
 )
 def test_settings_that_make_no_sense_are_refused(wrong, named):
     with pytest.raises(ValueError, match=f"clipping.{named}"):
-        CeGppo(*wrong)
+        CeGppo(*wrong, 10)

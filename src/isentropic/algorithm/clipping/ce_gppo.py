@@ -42,7 +42,7 @@ class CeGppo(Clipping):
     high: float  # of good answers' tokens: 1 + high
     keep_low: float  # share of the limit's gradient that is kept below it; the paper's beta 1, more lowers entropy
     keep_high: float  # and above it; beta 2, more raises entropy
-    ceiling: float = torch.inf  # the ratio itself where A < 0; infinite turns dual clip off
+    ceiling: float  # the ratio itself where A < 0; .inf turns dual clip off
 
     def __post_init__(self) -> None:
         check(self.low, self.high, self.ceiling)
