@@ -181,8 +181,8 @@ def saved(folder: Path) -> list[tuple[int, Path]]:
 
 
 def weights(checkpoint: Path) -> Iterator[tuple[str, Any]]:
-    from isentropic.policy.export import PREFIX
     from isentropic.policy.checkpoint_checks import read
+    from isentropic.policy.export import PREFIX
 
     state = read(str(checkpoint))["state_dict"]
     return ((name.removeprefix(PREFIX), value) for name, value in state.items() if name.startswith(PREFIX))

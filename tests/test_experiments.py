@@ -68,4 +68,72 @@ def test_presets_keep_what_the_papers_print():
     assert composed("kl_cov_qwen2_5_32b").algorithm.credit.kl_cov.share == 0.0002
     assert composed("kl_cov_qwen2_5_7b").algorithm.credit.kl_cov.share == 0.002
     stapo = composed("stapo_qwen3_14b_base")
-    assert stapo.rollout.steps * stapo.rollout.batch_size / stapo.policy.optimization.mini_batch == 3000
+    assert stapo.rollout.steps == 3000 and stapo.policy.optimization.warmup_steps == 10 * 4  # rollouts, of 4 updates
+
+
+RATES = {
+    "kl_cov_qwen2_5_7b": 5e-7,
+    "clip_cov_qwen2_5_7b": 5e-7,
+    "kl_cov_qwen2_5_32b": 1e-6,
+    "clip_cov_qwen2_5_32b": 1e-6,
+}
+
+
+@pytest.mark.parametrize("preset", RATES)
+def test_covariance_presets_learn_at_the_rate_of_their_script(preset):
+    assert composed(preset).policy.optimization.lr == RATES[preset]
+
+
+LENGTHS = {
+    "stare_qwen2_5_math_7b": (5000, 10),
+    "stapo_qwen3_8b_base": (3000, 20),
+    "just_rl_r1_distill_qwen_1_5b": (4000, 50),
+}
+
+
+@pytest.mark.parametrize("preset", LENGTHS)
+def test_presets_are_as_long_as_their_papers_runs(preset):
+    cfg = composed(preset)
+    assert (cfg.rollout.steps, cfg.trainer.val_check_interval) == LENGTHS[preset]
+
+
+def test_stare_asks_as_many_prompts_for_a_rollout_as_its_script():
+    for preset in ("stare_qwen2_5_math_7b", "stare_qwen3_8b_base", "stare_qwen2_5_32b"):
+        rollout = composed(preset).rollout
+        assert rollout.max_tries * rollout.batch_size / rollout.group_size == 10 * 192
+
+
+STRINGS = [
+    preset for preset in PRESETS if preset.startswith(("dapo", "top_entropy", "kl_cov", "clip_cov", "stapo", "just"))
+]
+
+
+@pytest.mark.parametrize("preset", STRINGS)
+def test_presets_of_papers_that_compare_texts_do_so(preset):
+    task = composed(preset).task
+    boxed = preset.startswith(("stapo", "just"))
+    assert task.strictness == "dapo" and ("boxed" in task.template) == boxed
+    assert ("on its own line" in task.template) != boxed
+
+
+@pytest.mark.parametrize("preset", [preset for preset in PRESETS if preset.startswith(("gtpo", "grpo_s"))])
+def test_presets_on_top_of_dapo_sample_dynamically(preset):
+    assert list(composed(preset).rollout.curation) == ["informative"]
+
+
+def test_large_models_have_their_own_weights_of_every_variant():
+    found = {}
+    for recipe in ("stare", "stare_c2", "stare_adaptive", "stare_o2", "stare_o3", "stare_o4", "stare_c1"):
+        rule = composed("stare_qwen2_5_32b", f"algorithm={recipe}").algorithm.credit.stare
+        found[recipe] = tuple(rule[name] for name in ("boost", "bad_rest", "good_rest", "damp"))
+    assert found == {
+        "stare": (1.05, 1, 1, 1),
+        "stare_c2": (1.05, 1, 1, 0.95),
+        "stare_adaptive": (1.05, 1, 1, 0.95),
+        "stare_o2": (1, 1.05, 1, 1),
+        "stare_o3": (1, 1, 0.95, 1),
+        "stare_o4": (1, 1, 1, 0.95),
+        "stare_c1": (1.05, 1.05, 1, 1),
+    }
+    control = composed("stare_qwen2_5_32b", "algorithm=stare_adaptive").algorithm.control
+    assert (control.boost, control.boost_step, control.boost_most, control.damp_least) == (1.05, 0.01, 1.5, 0.5)

@@ -29,7 +29,7 @@ KNOBS = {  # of each method, relative to `algorithm`; the first value is the pap
     "flexible_od": ("control.floor", (0.2, 0.4)),
     "stare": ("credit.stare.boost", (3, 5)),  # at the paper's 1.1 the entropy falls as without
     "stare_c2": ("credit.stare.boost", (3, 5)),
-    "stare_adaptive": ("credit.stare.boost", (1.4, 1.8)),  # at the ceiling of 5, W is up to 3 and 5
+    "stare_adaptive": ("credit.stare.boost", (1.4, 1.8)),  # run with W up to 3 and 5, in steps of 0.04 and 0.08
 }
 WITH = {  # what moves with a knob, or is the experiment's and not the method's
     "grpo": {"clipping.high": "${.low}"},

@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": "isentropic.commands.compare",
     "contamination": "isentropic.commands.contamination",
     "report": "isentropic.commands.report",
+    "words": "isentropic.commands.words",
     "plan": "isentropic.commands.plan",
     "audit-task": "isentropic.commands.audit_task",
     "preflight": "isentropic.commands.preflight",
@@ -30,7 +31,7 @@ COMMANDS = {
     "benchmark": "isentropic.commands.benchmark",
 }
 HELP = ("-h", "--help")
-WITH_PARSER = ("report", "compare", "tune")  # whose own parser lists their options
+WITH_PARSER = ("report", "compare", "words", "tune")  # whose own parser lists their options
 COMPOSED = (
     "train",
     "eval",

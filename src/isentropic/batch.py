@@ -125,6 +125,12 @@ class Drive:
 
     up: float = 0.0
     down: float = 0.0
+    up_blamed: float | None = None  # up, in bad answers, where that is another
+
+    @property
+    def up_in_bad(self) -> float:
+        """How hard to push entropy up in bad answers."""
+        return self.up if self.up_blamed is None else self.up_blamed
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Masked and grouped arithmetic, over the rows of all ranks."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -74,6 +75,17 @@ def quantile(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"], q: float, interpo
     if interpolation == "linear":
         return near[0].lerp(near[1], place - below)
     return near[{"lower": below, "higher": above, "nearest": round(place)}[interpolation] - below]
+
+
+def quantiles(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"], shares: Sequence[float]) -> Float[Tensor, " Q"]:
+    """torch.quantile of the masked values of all ranks at several shares, sorted once; NaN is as for one of them."""
+    values, count = _numbers(x, mask)
+    if not count:
+        return x.new_full((len(shares),), math.nan)
+    place = torch.tensor(shares, dtype=torch.float64, device=values.device) * (count - 1)
+    ordered = values.sort().values
+    low, high = ordered[place.floor().long()], ordered[place.ceil().long()]
+    return low.lerp(high, (place - place.floor()).to(low.dtype))
 
 
 def _numbers(x: Float[Tensor, "*N"], mask: Bool[Tensor, "*N"]) -> tuple[Float[Tensor, " M"], int]:

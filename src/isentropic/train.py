@@ -56,11 +56,12 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
     check_hardware(cfg)
     check_model_folder(cfg)
-    from isentropic.algorithm.compatibility import check_parts
+    from isentropic.algorithm.compatibility import check_parts, check_rewards
 
     algorithm = build(cfg, "algorithm")
     with bad_input():
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path, cfg.rollout.group_size)
+        check_rewards(algorithm, wrong_reward(cfg))
     from lightning import seed_everything
 
     from isentropic.policy.checkpoint_checks import check
@@ -80,6 +81,14 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     finally:
         sampler.stop()
         task.close()
+
+
+def wrong_reward(cfg: DictConfig) -> float | None:
+    """What a wrong answer is worth, where its verdict alone decides."""
+    if "outcome" in cfg.rollout.curation:
+        return float(cfg.rollout.curation.outcome.wrong)
+    by_verdict = set(cfg.reward or {}) <= {"correct"} and "overlong" not in cfg.rollout.curation
+    return 0.0 if by_verdict else None
 
 
 def assemble(

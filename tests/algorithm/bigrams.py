@@ -26,6 +26,8 @@ UNCLIPPED = Fixed(low=1.0, high=math.inf, ceiling=math.inf)
 
 # Papers' numbers are for batches of thousands of tokens and policies that hardly move; these let sixteen answers do.
 OPEN = "algorithm.control.target=10"
+ENDS = "algorithm.control.upper_end=0.01", "algorithm.control.lower_end=0"
+NARROW = ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"]
 ACTING = {
     "clip_b": ["algorithm.credit.clip_b.mu=0.5"],
     "clip_cov": [
@@ -38,18 +40,31 @@ ACTING = {
     "entro_pic": ["algorithm.credit.entro_pic.threshold=0.3"],
     "entropy_bonus_adaptive": [OPEN, "algorithm.control.start=0.1"],
     "entropy_bonus_gated": [OPEN, "algorithm.penalty.entropy_bonus.weight=0.05"],
+    "entrocraft": ["algorithm.control.upper_start=0.01", "algorithm.control.lower_start=0", *ENDS],
+    "flexible_e1": NARROW,
+    "flexible_e2": NARROW,
+    "flexible_e3": NARROW,
+    "flexible_e4": NARROW,
     "flexible_od": ["algorithm.control.start=1.5"],
     "grpo_s": ["algorithm.clipping.low=0.1", "algorithm.clipping.high=0.1"],  # means of ratios stray less
     "kl_cov": ["algorithm.credit.kl_cov.share=0.2"],
+    "mai_thinking": [OPEN, "algorithm.clipping.low=0.1", "algorithm.control.step=0.1"],
     "stapo": ["algorithm.credit.stapo.probability=0.5"],
+    "stapo_high": ["algorithm.credit.stapo_high.probability=0.5"],
+    "stapo_random": ["algorithm.credit.stapo_random.probability=0.5"],
     "stapo_v1": ["algorithm.credit.stapo.probability=0.5"],
     "stare": [OPEN, "algorithm.credit.stare.boost=3"],
     "stare_c2": [OPEN, "algorithm.credit.stare.boost=3"],
     "stare_adaptive": [OPEN, "algorithm.credit.stare.boost=3"],
+    "stare_c1": [OPEN, "algorithm.credit.stare.boost=3", "algorithm.credit.stare.bad_rest=3"],
+    "stare_o2": [OPEN, "algorithm.credit.stare.bad_rest=3"],
+    "stare_o3": [OPEN, "algorithm.credit.stare.good_rest=0.3"],
+    "stare_o4": [OPEN, "algorithm.credit.stare.damp=0.3"],
 }
 
 # What a group of equal rewards does beside adding to the denominator, where it does more.
-PUSHED = {"nsr": (-1, 0), "psr": (0, 1), "w_reinforce": (-1, 1)}  # no baseline: where wrong and right answers are moved
+# No baseline: where wrong and right answers are moved, by the advantage; Entrocraft moves them by its credit rule.
+PUSHED = {"nsr": (-1, 0), "psr": (0, 1), "w_reinforce": (-1, 1), "entrocraft": (0, 0)}
 RANKED = ["clip_b", "clip_cov", "clip_v", "top_entropy"]  # its tokens move a threshold over all tokens
 RECENTRED = ["reinforce_plus_plus", "reinforce_plus_plus_baseline"]  # its tokens move the mean over all tokens
 

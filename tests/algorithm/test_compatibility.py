@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from isentropic.algorithm.clipping import Clipping
-from isentropic.algorithm.compatibility import check_parts, check_sampler, followers, unused_controller
+from isentropic.algorithm.compatibility import check_parts, check_rewards, check_sampler, followers, unused_controller
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.credit.kl_cov import KlCov
 from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
@@ -107,3 +107,23 @@ def test_a_sampler_that_lacks_what_is_asked_of_it_is_refused(
     rules = {"truncated_importance": TruncatedImportance(2.0)} if corrected else {}
     with pytest.raises(ValueError, match=sentence):
         check_sampler(replace(algorithm, credit=rules), returns_logprobs, one_step_off_policy, is_remote)
+
+
+def test_rewards_from_which_a_part_learns_are_let_through(build):
+    check_rewards(build("algorithm=entrocraft"), -1.0)
+    check_rewards(build("algorithm=entrocraft"), None)
+    check_rewards(build("algorithm=max_rl"), 0.0)
+    for wrong in (-1.0, 0.0, None):
+        check_rewards(build("algorithm=stare"), wrong)
+
+
+@pytest.mark.parametrize(
+    "recipe, wrong, sentence",
+    [
+        ("entrocraft", 0.0, r"credit\.entrocraft .* worth 0, .* take rollout/curation=\[outcome\]"),
+        ("max_rl", -1.0, r"MaxRl divides by a group's mean reward .* worth -1, so hard problems"),
+    ],
+)
+def test_rewards_from_which_a_part_learns_nothing_are_refused(build, recipe, wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_rewards(build(f"algorithm={recipe}"), wrong)

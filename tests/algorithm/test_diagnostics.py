@@ -14,7 +14,7 @@ from isentropic.algorithm.diagnostics import (
     rollout_metrics,
     shares,
 )
-from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats, Vitals
 from isentropic.policy.model.logprobs import entropy, sensitivity
 from isentropic.reductions import totals
 
@@ -188,3 +188,54 @@ def test_steps_are_averaged_but_their_predictions_add_up():
 @pytest.mark.degenerate
 def test_a_step_without_tokens_has_no_sample_size():
     assert "ratio/ess" not in rollout_metrics([{PREDICTED: 0.0, "ratio/mean": 0.0, SQUARE: 0.0}])
+
+
+def precision(algorithm, batch, now):
+    """As a rollout of one step logs it."""
+    drive = algorithm.control.update(Vitals(1.0, 0.0))
+    advantages = algorithm.advantage(batch)
+    assigned = algorithm.assign_credit(advantages, now, batch, drive)
+    step = algorithm.credit_metrics(assigned, advantages, now, batch, drive)
+    step |= algorithm.precision_metrics(assigned, now, batch)
+    return rollout_metrics([{**step, PREDICTED: 0.0, "ratio/mean": 1.0}])
+
+
+RAISING = [(2, 0), (2, 2), (1, 0), (1, 1)]  # reinforced, these raise entropy; the others lower it
+OPEN = ["algorithm.control.target=10", "algorithm.credit.stare.top=0.3"]
+
+
+@pytest.mark.golden
+@pytest.mark.parametrize(
+    "recipe, overrides, expected",
+    [
+        ("stare", OPEN, 2 / 3),  # praised more: of (0, 1), (2, 0), (2, 2) the last two raise entropy
+        ("stare_o4", OPEN, 1 / 2),  # blamed less: of (1, 1), (1, 3) the first
+        ("stapo", [], 1 / 2),  # praised no more: of (0, 1), (2, 0) the first
+        ("kl_cov", [], None),
+    ],
+)
+def test_precision_is_the_share_of_affected_tokens_at_which_a_rule_raises_entropy(
+    build, paper, recipe, overrides, expected
+):
+    batch, now = paper
+    sensitivity = torch.ones_like(now.logp)
+    sensitivity[tuple(zip(*RAISING, strict=True))] = -1.0
+    algorithm = build(f"algorithm={recipe}", *overrides)
+    found = precision(algorithm, batch, replace(now, sensitivity=sensitivity))
+    name = next(iter(algorithm.credit))
+    assert found.get(f"credit/{name}_precision") == (expected and pytest.approx(expected))
+    assert f"credit/{name}_raised" not in found
+
+
+def test_a_rule_that_touched_nothing_has_no_precision(build, paper):
+    found = precision(build("algorithm=stare"), *paper)  # its gate is shut
+    assert found["credit/stare"] == 0 and "credit/stare_precision" not in found
+
+
+def test_quantiles_of_entropy_are_over_response_tokens_alone(build, paper):
+    batch, _ = paper
+    found = describe(batch, build("algorithm=grpo").advantage(batch))
+    entropies = batch.old_entropy[batch.mask]
+    for percent in range(10, 101, 10):
+        assert found[f"entropy/q{percent}"] == pytest.approx(entropies.quantile(percent / 100).item())
+    assert found["entropy/q100"] == 2.6  # 9 in the padding

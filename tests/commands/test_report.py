@@ -93,3 +93,19 @@ def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     assert "'runs': 7" in result.stdout and (tmp_path / "report.json").is_file()
+
+
+def test_any_logged_metric_can_be_drawn(a_run, tmp_path):
+    metrics = {"entropy/mean": [0.5, 0.4, 0.3], "policy/grad_norm": [1.0, 0.5, 0.2], "entropy/q90": [2.0, 1.5, 1.0]}
+    folder = a_run(tmp_path / "runs/one", steps=3, metrics=metrics)
+    out = tmp_path / "out"
+    main([str(folder), "--out", str(out), "--draw", "policy/grad_norm", "--draw", "entropy/q90"])
+    drawn = {path.name for path in (out / "figures").iterdir()}
+    assert {"policy_grad_norm_rollouts.svg", "entropy_q90_rollouts.svg"} <= drawn
+    assert "entropy/q90" in (out / "report.html").read_text()
+
+
+def test_a_metric_that_no_run_logged_is_refused_with_those_that_are_near(a_run, tmp_path):
+    folder = a_run(tmp_path / "runs/one")
+    with pytest.raises(SystemExit, match=r"--draw policy/gradnorm: no run has logged it; take another, such as "):
+        main([str(folder), "--out", str(tmp_path / "out"), "--draw", "policy/gradnorm"])

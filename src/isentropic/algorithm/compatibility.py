@@ -46,6 +46,26 @@ def check_parts(algorithm: Algorithm, reference: str | None, start: str, group_s
         )
 
 
+def check_rewards(algorithm: Algorithm, wrong: float | None) -> None:
+    """Raises ValueError where answers are worth what a part cannot learn from.
+
+    `wrong` is the reward of a wrong answer, None where it depends on more than the verdict.
+    """
+    signed = [name for name, rule in algorithm.credit.items() if rule.needs_negative_rewards]
+    if wrong is not None and wrong >= 0 and signed:
+        raise ValueError(
+            f"algorithm.credit.{signed[0]} learns from wrong answers alone while entropy is low, by their reward, and "
+            f"a wrong answer is worth {wrong:g}, which leaves no gradient at all; take rollout/curation=[outcome], "
+            "where it is worth -1"
+        )
+    if wrong is not None and wrong < 0 and algorithm.advantage.needs_positive_mean:
+        raise ValueError(
+            f"{type(algorithm.advantage).__name__} divides by a group's mean reward and leaves out groups where it is "
+            f"not above 0; a wrong answer is worth {wrong:g}, so hard problems would teach nothing; take 0 for it, as "
+            "without outcome in rollout/curation"
+        )
+
+
 def check_sampler(algorithm: Algorithm, returns_logprobs: bool, one_step_off_policy: bool, is_remote: bool) -> None:
     """Raises ValueError where corrections of the sampler lack its log-probs, or old rollouts a correction.
 

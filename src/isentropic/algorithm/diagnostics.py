@@ -19,9 +19,11 @@ import torch
 
 from isentropic.batch import Credit, Mask, Metrics, PerToken, Scalar, ScoredBatch, Totals
 from isentropic.distributed import average
-from isentropic.reductions import masked_mean, share, totals
+from isentropic.reductions import masked_mean, quantiles, share, totals
 
 QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected")
+DECILES = range(10, 101, 10)  # percent of the tokens that are at most so uncertain
+RAISED = "_raised"  # after the name of a rule: the share of tokens at which it pushed entropy up
 PREDICTED, SQUARE = "entropy/predicted_change", "ratio/mean_square"  # of a step; rows of metrics are made of them
 
 
@@ -36,13 +38,16 @@ def quadrants(advantages: PerToken, logp: PerToken, entropy: PerToken, mask: Mas
 def describe(batch: ScoredBatch, advantages: PerToken) -> dict[str, float]:
     """Of one rollout, before any update and before any credit rule; over the tokens of all ranks, which must all call.
 
-    `entropy/mean` is the mean per response token, whatever the algorithm averages over.
+    `entropy/mean` is the mean per response token, whatever the algorithm averages over; `entropy/q90` is what nine of
+    ten of these tokens do not exceed.
     """
     sets = {"mean": batch.mask} | quadrants(advantages, batch.old_logp, batch.old_entropy, batch.mask)
     found = {f"entropy/{name}": masked_mean(batch.old_entropy, tokens) for name, tokens in sets.items()}
     sets["neutral"] = batch.mask & (advantages == 0)
     for name in (*QUADRANTS, "neutral"):
         found[f"entropy/{name}_share"] = masked_mean(sets[name].to(advantages.dtype), batch.mask)
+    values = quantiles(batch.old_entropy, batch.mask, [percent / 100 for percent in DECILES])
+    found |= {f"entropy/q{percent}": value for percent, value in zip(DECILES, values, strict=True)}
     right = batch.correct[:, None]
     found["advantage/correct"] = masked_mean(advantages, batch.mask & right)
     found["advantage/wrong"] = masked_mean(advantages, batch.mask & ~right)
@@ -59,6 +64,16 @@ def importance(log_weight: PerToken, mask: Mask) -> PerToken:
 def affected(before: Credit, after: Credit) -> Mask:
     """The tokens that a rule scaled, dropped, or gave a kl_weight."""
     return (after.advantages != before.advantages) | (after.mask != before.mask) | (after.kl_weight != before.kl_weight)
+
+
+def raised(before: Credit, after: Credit, sensitivity: PerToken) -> Mask:
+    """The tokens at which what a rule did to the advantage pushes entropy up, by the sign of the sensitivity.
+
+    Reinforcing a token by a little moves the entropy at its place by minus its sensitivity: a rule that only scales or
+    drops is thus judged token by token. Of a kl_weight it is not said.
+    """
+    change = torch.where(after.mask, after.advantages, 0) - torch.where(before.mask, before.advantages, 0)
+    return change * sensitivity < 0
 
 
 def shares(tokens: Mask, sets: dict[str, Mask], mask: Mask) -> dict[str, Scalar]:
@@ -94,7 +109,8 @@ def micro_batch_metrics(
 def rollout_metrics(steps: list[Metrics]) -> dict[str, float]:
     """Means over ranks and optimizer steps; but the predicted changes of entropy add up. All ranks must call.
 
-    `ratio/ess` is the effective sample size of the importance ratios of a step, as a share of its tokens.
+    `ratio/ess` is the effective sample size of the importance ratios of a step, as a share of its tokens. The precision
+    of a rule is the share of the tokens it affected at which it pushed entropy up; none where it affected none.
     """
     names = sorted({name for step in steps for name in step})
     values = torch.tensor([[float(step.get(name, 0)) for name in names] for step in steps])
@@ -104,6 +120,9 @@ def rollout_metrics(steps: list[Metrics]) -> dict[str, float]:
         square = row.pop(SQUARE, nan)
         row["ratio/ess"] = row["ratio/mean"] ** 2 / square if square > 0 else nan
     result = {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+    for name in [name for name in result if name.endswith(RAISED)]:
+        up, touched = result.pop(name), result[name.removesuffix(RAISED)]
+        result |= {name.removesuffix(RAISED) + "_precision": up / touched} if touched > 0 else {}
     return {name: value for name, value in result.items() if name != "ratio/ess" or isfinite(value)} | {
         PREDICTED: sum(row[PREDICTED] for row in rows)
     }

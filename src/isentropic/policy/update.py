@@ -79,6 +79,7 @@ class Update:
         else:
             trained = TokenStats(trained.logp, now.entropy, now.sensitivity)
         sums = self.algorithm.credit_metrics(assigned, advantages, now, batch, drive) | sums
+        sums |= self.algorithm.precision_metrics(assigned, now, batch)
         return UpdateResult(batch, credit, trained, assigned.affected, sums)
 
     def learn(

@@ -1,13 +1,14 @@
 """Run folders, of any age and in any state, as what they were told to do and what they logged."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 from isentropic.runs import files
-from isentropic.runs.metrics import Series, metrics_files, read_metrics
+from isentropic.runs.metrics import REPORTED, Series, metrics_files, read_metrics
 from isentropic.runs.parallel import spread
 from isentropic.runs.settings import Scalar, flat, items
 from isentropic.runs.status import Status, alive, read_status
@@ -54,8 +55,8 @@ class Run:
         return self.metrics[score].last if score in self.metrics else None
 
 
-def find(folders: Sequence[Path | str], label: str = "") -> list[Run]:
-    """Every run in or under the folders, in the order of their paths, each once.
+def find(folders: Sequence[Path | str], label: str = "", more: Sequence[str] = ()) -> list[Run]:
+    """Every run in or under the folders, in the order of their paths, each once; `more` are metrics to read besides.
 
     Raises ValueError for a folder that is not there, and where there is no run in any.
     """
@@ -68,7 +69,7 @@ def find(folders: Sequence[Path | str], label: str = "") -> list[Run]:
     if not found:
         listed = ", ".join(map(str, folders)) or "no folder"
         raise ValueError(f"no run in {listed}; a run's folder holds metrics.csv (logger=csv) and config.yaml")
-    return spread(partial(load, label=label), list(found.values()), chunk=250)
+    return spread(partial(load, label=label, more=more), list(found.values()), chunk=250)
 
 
 def identity(folder: Path) -> tuple[int, int]:
@@ -87,10 +88,10 @@ def run_folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
         inner[:] = sorted(set(inner) - INNER)
 
 
-def load(place: tuple[Path, set[str]], label: str) -> Run:
+def load(place: tuple[Path, set[str]], label: str, more: Sequence[str] = ()) -> Run:
     """Of a run's folder and the names of its files."""
     folder, names = place
-    metrics = read_metrics(metrics_files(folder, names))
+    metrics = read_metrics(metrics_files(folder, names), "|".join([REPORTED.pattern, *map(re.escape, more)]))
     remarks = list(metrics.remarks)
     if files.METRICS not in names:
         remarks.append(f"there is no {files.METRICS}")

@@ -56,3 +56,17 @@ def test_no_token_at_all_is_no_tie(paper):
 def test_settings_that_make_no_sense_are_refused(share, weight, named):
     with pytest.raises(ValueError, match=rf"credit\.kl_cov\.{named}="):
         KlCov(share, weight)
+
+
+@pytest.mark.degenerate
+@pytest.mark.parametrize("spot", [(0, 0), (1, 3), (3, 1)])
+@pytest.mark.parametrize("recipe", ["kl_cov", "clip_cov"])
+def test_a_token_that_the_policy_has_ruled_out_is_no_number_nowhere(build, charge, paper, recipe, spot):
+    batch, now = paper
+    logp = now.logp.clone()
+    logp[spot] = -torch.inf
+    share = f"algorithm.credit.{recipe}.share=0.3"
+    loss, gradient, metrics, credit = charge(build(f"algorithm={recipe}", share), batch, replace(now, logp=logp))
+    assert torch.tensor([loss, *metrics.values()]).isfinite().all()
+    assert gradient.isfinite().all() and gradient[spot] == 0
+    assert credit.kl_weight[spot] == 0 and (recipe == "clip_cov" or (credit.kl_weight > 0).sum() == 4)

@@ -52,3 +52,14 @@ def test_equal_entropies_are_kept_together(build, charge, paper):
 def test_a_share_that_is_none_is_refused(top):
     with pytest.raises(ValueError, match=rf"credit\.top_entropy\.top={top}"):
         TopEntropy(top)
+
+
+@pytest.mark.degenerate
+@pytest.mark.parametrize("uncertain", [[(2, 2)], [(2, 2), (0, 3)], [(0, 0), (1, 1), (3, 0)]])
+def test_where_nearly_all_are_certain_only_the_others_are_kept(build, charge, paper, uncertain):
+    batch, now = paper
+    entropy = now.entropy * 0
+    for place, spot in enumerate(uncertain):
+        entropy[spot] = 1.0 + place
+    kept = charge(build("algorithm=top_entropy"), batch, replace(now, entropy=entropy))[3].mask
+    assert [tuple(spot) for spot in kept.nonzero().tolist()] == sorted(uncertain)  # of 14 a fifth is 3

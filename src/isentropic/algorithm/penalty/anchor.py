@@ -13,10 +13,11 @@ from isentropic.batch import Credit, Drive, PerToken, ScoredBatch, TokenStats
 class Anchor(Penalty):
     """credit.kl_weight * |log p - log p_old|: nothing without a credit rule that sets kl_weight.
 
-    At the old policy itself, the kink, its gradient is zero.
+    At the old policy itself, the kink, its gradient is zero. Tokens that no rule chose may have any log-prob, -inf too.
     """
 
     reads_kl_weight: ClassVar[bool] = True
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> PerToken:
-        return credit.kl_weight * torch.where(credit.mask, now.logp - batch.old_logp, 0).abs()
+        charged = credit.mask & (credit.kl_weight != 0)
+        return credit.kl_weight * torch.where(charged, now.logp - batch.old_logp, 0).abs()

@@ -56,14 +56,16 @@ def draw(drawings: Sequence[Drawing], many: bool) -> list[Picture]:
     return spread(_draw, drawings, chunk=1 if many else len(drawings) or 1)
 
 
-def curve_lines(groups: Sequence[Group], included: set[Path]) -> Lines:
-    """`included`: folders of the runs in the statistics."""
+def curve_lines(groups: Sequence[Group], included: set[Path], more: Sequence[str] = ()) -> Lines:
+    """`included`: folders of the runs in the statistics; `more`: metrics that were asked for by name."""
     runs = [run for group in groups for run in group.runs]
     kept = [[run for run in group.runs if run.folder in included] for group in groups]
     evaluations = sorted({name for run in runs for name in run.scores})
     return {
         (metric, axis): [line(group, some, metric, axis) for group, some in zip(groups, kept, strict=True)]
-        for metric in (*evaluations, *(name for name in TITLES if any(name in run.metrics for run in runs)))
+        for metric in dict.fromkeys(
+            (*evaluations, *(name for name in TITLES if any(name in run.metrics for run in runs)), *more)
+        )
         for axis in (AXES if metric in EVERY_AXIS or metric in evaluations else ("rollouts",))
     }
 
@@ -94,7 +96,7 @@ def _drawn(
     metric: str, axis: str, lines: list[Line | None], strays: list[Strays], targets: list[float], folder: Path
 ) -> Picture:
     shown = [i for i in range(len(lines)) if lines[i] or strays[i].traces]
-    title, across = TITLES.get(metric, f"{metric.removeprefix('eval/')} on held-out problems"), AXES[axis]
+    title, across = title_of(metric), AXES[axis]
     together = len(shown) <= PANELS
     figure, frames = single() if together else panels(len(shown))
     for place, index in enumerate(shown):
@@ -105,7 +107,8 @@ def _drawn(
     for here, index in zip(frames, shown, strict=False):
         frame(here, title if together else plain(strays[index].group.label, 30), across if together else "")
         draw_bands(here, targets)
-        here.set_ylim(bottom=min(0, here.get_ylim()[0]) if metric == "rollout/reward" else 0)
+        known = metric in TITLES or metric.startswith("eval/")  # others may be negative
+        here.set_ylim(bottom=0 if known and metric != "rollout/reward" else min(0, here.get_ylim()[0]))
     if together:
         frames[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     else:
@@ -116,6 +119,12 @@ def _drawn(
     return Picture(
         name, f"{title}, over {across}", told(title, across, lines, strays, targets), _note(metric), metric, axis
     )
+
+
+def title_of(metric: str) -> str:
+    if metric.startswith("eval/"):
+        return f"{metric.removeprefix('eval/')} on held-out problems"
+    return TITLES.get(metric, metric)
 
 
 def draw_group(axis: Any, index: int, drawn: Line | None, strays: Strays, metric: str) -> None:

@@ -41,7 +41,13 @@ class Report:
 
 
 def findings(
-    runs: list[Run], folders: list[Path], command: str, ignore: Iterable[str], against: str | None, figures: Path
+    runs: list[Run],
+    folders: list[Path],
+    command: str,
+    ignore: Iterable[str],
+    against: str | None,
+    figures: Path,
+    more: Sequence[str] = (),  # metrics to draw besides
 ) -> Report:
     """Draws into `figures`. Raises ValueError for a key to ignore or a label to compare with that there is not."""
     grouping = group(runs, ignore)
@@ -52,7 +58,7 @@ def findings(
     shown = _shown(grouping.groups, reference, found)
     places = {id(one) for one in shown}
     compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
-    lines = curve_lines(shown, included)
+    lines = curve_lines(shown, included, more)
     drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, compared, figures)
     drawings += curve_pictures(shown, included, lines, figures)
     return Report(
