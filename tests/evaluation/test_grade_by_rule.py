@@ -1,13 +1,18 @@
 """Each grader on what tells it from the others; those that compare in caged processes share one folder of them."""
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 from isentropic.config.graders import graders_of
 from isentropic.evaluation.grader import Item
+from isentropic.evaluation.set_checks import unjudgeable
 from isentropic.tools import Outcome
 
+ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data"
 TEXTS = ("boxed_string", "dapo_answer", "integer")
 CAGED = ("math_verify", "prm800k", "qwen_math", "stare")
 R, W, U, S = "right", "wrong", "unparseable", "unsimplified"
@@ -118,3 +123,28 @@ def test_equal_answers_are_compared_once(monkeypatch):
     assert len(seen) == 2
     monkeypatch.undo()
     grader.close()
+
+
+def test_the_table_of_the_docs_says_what_graders_say(graders):
+    text = (ROOT / "docs" / "graders.md").read_text(encoding="utf-8").partition("Where they differ:")[2]
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*$", text, re.MULTILINE)
+    ]
+    assert len(rows) == 8 and set(head[2:]) == set(graders)
+    for gold, answer, *said in rows:
+        item = Item("?", gold.strip("`"), answer.strip("`"))
+        found = [graders[name].grade([item])[0].status for name in head[2:]]
+        assert [{U: "none"}.get(status, status) for status in found] == said, (gold, answer)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this repository")
+def test_every_gold_of_the_published_sets_is_right_by_graders_of_formulas(graders, script, tmp_path):
+    benchmark = script(ROOT / "benchmarks" / "graders.py")
+    asked = [problem for name in benchmark.SETS for problem in benchmark.problems(DATA, name)]
+    assert len(asked) == 2_866
+    assert {name: [one.gold for one in unjudgeable(asked, graders[name])] for name in graders if name != "integer"} == {
+        name: [] for name in graders if name != "integer"
+    }
+    whole = [one for one in asked if one.set in ("aime24", "aime25", "amc23", "gsm8k")]
+    assert unjudgeable(whole, graders["integer"]) == []
