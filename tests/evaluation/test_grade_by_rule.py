@@ -65,7 +65,7 @@ def test_a_grader_says_what_its_source_says(graders, name):
     assert all((grade.extracted is None) == (grade.status == U) for grade in grades)
 
 
-@pytest.mark.parametrize("name", [*TEXTS, *CAGED])
+@pytest.mark.parametrize("name", [*TEXTS, *(pytest.param(one, marks=pytest.mark.slow) for one in CAGED)])
 def test_what_a_model_may_write_never_ends_a_grader(graders, name):
     hostile = ["\\boxed{" * 400, "\\boxed{" + "(" * 3000 + "}", "Answer:" * 5000, "\x00\ud7ff\\frac", "9" * 20_000]
     hostile += ["</think>" * 2000, "\\boxed{9^{9^{9^{9}}}}", "\\boxed{" + "\\frac{" * 300 + "1" + "}" * 301]
