@@ -127,7 +127,10 @@ def main(arguments: list[str] | None = None) -> None:
     for name, grader in graders_of(given.graders).items():
         report["golds"][name] = found = {key: golds(one, grader) for key, one in asked.items()}
         grader.close()
-        print(f"{name:14}" + "  ".join(f"{key} {one['not_right']}/{one['problems']}" for key, one in found.items()))
+        print(
+            f"{name:14}" + "  ".join(f"{key} {one['not_right']}/{one['problems']}" for key, one in found.items()),
+            flush=True,
+        )
     for name in given.graders:
         report["regrading"][name] = found = timed(everything, given.answers, name)
         print(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in found.items()), flush=True)
