@@ -14,6 +14,7 @@ import os
 import platform
 import random
 import re
+import resource
 import shutil
 import tempfile
 import time
@@ -79,6 +80,12 @@ def answered(gold: str, draw: random.Random) -> str | None:
     return None
 
 
+def cpu() -> float:
+    """Seconds of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 def timed(asked: Sequence[Asked], number: int, name: str) -> dict[str, float | int]:
     folder = Path(tempfile.mkdtemp(prefix="isentropic-graders-"))
     (grader,) = graders_of([name]).values()
@@ -86,16 +93,18 @@ def timed(asked: Sequence[Asked], number: int, name: str) -> dict[str, float | i
         write_problems(folder, asked)
         made = list(answers(asked, number))
         add(folder, made)
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), cpu()
         scores, _ = regrade(folder, [grader])
         seconds = time.perf_counter() - begun
+        grader.close()
+        used = cpu() - used
     finally:
         grader.close()
         shutil.rmtree(folder)
     right = sum(found["statuses"].get("right", 0) for found in scores[name].values())
     golds_of = {one.problem: one.gold for one in asked}
     return {
-        "seconds": round(seconds, 1), "answers": number, "right": right,
+        "seconds": round(seconds, 1), "cpu_seconds": round(used, 1), "answers": number, "right": right,
         "distinct": len({(golds_of[one.problem], one.extracted) for one in made}),
     }  # fmt: skip
 
@@ -118,7 +127,10 @@ def main(arguments: list[str] | None = None) -> None:
     for name, grader in graders_of(given.graders).items():
         report["golds"][name] = found = {key: golds(one, grader) for key, one in asked.items()}
         grader.close()
-        print(f"{name:14}" + "  ".join(f"{key} {one['not_right']}/{one['problems']}" for key, one in found.items()))
+        print(
+            f"{name:14}" + "  ".join(f"{key} {one['not_right']}/{one['problems']}" for key, one in found.items()),
+            flush=True,
+        )
     for name in given.graders:
         report["regrading"][name] = found = timed(everything, given.answers, name)
         print(f"{name:14}" + "  ".join(f"{key} {value}" for key, value in found.items()), flush=True)

@@ -1,7 +1,7 @@
 """A verifier model's word: A, B or C, at temperature 0, from a folder through our sampler or from a vLLM server."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -28,9 +28,9 @@ class ModelGrader(Grader):
 
     def __init__(
         self, name: str | None, model: str, only_wrong: bool, doubt: float, seed: int, tail: int, max_tokens: int,
-        requests: int, timeout: float, sampler: Callable[..., Sampler], prompt: str,
+        requests: int, timeout: float, sampler: Sampler, prompt: str,
     ) -> None:  # fmt: skip
-        """`sampler` makes the engine of a folder, given its path. `prompt` has all `FIELDS`."""
+        """`sampler` is the engine of a folder, and does not start for a URL. `prompt` has all `FIELDS`."""
         if missing := [field for field in FIELDS if field not in prompt]:
             raise ValueError(f"the prompt of a model that grades lacks {', '.join(missing)}")
         if not 0 <= doubt <= 1 or tail < 1 or max_tokens < 1 or requests < 1:
@@ -39,12 +39,12 @@ class ModelGrader(Grader):
                 "at least 1"
             )
         self.remote = model.startswith(("http://", "https://"))
-        if not self.remote and not (Path(model).expanduser() / "config.json").is_file():
+        if not self.remote and not (Path(model) / "config.json").is_file():
             raise ValueError(f"{model} is no model that can grade: neither a folder with a config.json nor a URL")
         self.name = name or f"model:{model.rstrip('/').rpartition('/')[2]}"
         self.model, self.only_wrong, self.doubt, self.seed = model, only_wrong, doubt, seed
         self.tail, self.max_tokens, self.requests, self.timeout = tail, max_tokens, requests, timeout
-        self.make, self.prompt = sampler, prompt
+        self.sampler, self.prompt = sampler, prompt
 
     def grade(self, items: Sequence[Item]) -> list[Grade]:
         said = self.ask_server(items) if self.remote else self.ask_folder(items)
@@ -123,10 +123,8 @@ class ModelGrader(Grader):
     def engine(self) -> tuple[Any, Any]:
         from transformers import AutoTokenizer
 
-        path = str(Path(self.model).expanduser())
-        sampler = self.make(path=path)
-        sampler.start()
-        return AutoTokenizer.from_pretrained(path), sampler
+        self.sampler.start()
+        return AutoTokenizer.from_pretrained(self.model), self.sampler
 
 
 def grade_of(said: str | None) -> Grade:
