@@ -1,6 +1,6 @@
 """Run folders in, a report out: what differs between them, by which statistics, and what cannot be claimed.
 
-    isentropic report FOLDER [LABEL=FOLDER ...] [--out DIR]
+    isentropic report FOLDER [LABEL=FOLDER ...] [--primary avg@8] [--reference grpo] [--out DIR]
 
 Writes report.html, report.md, table.tex, runs.parquet, curves.parquet and figures/ into DIR: by default `report` in the
 folder, or beside one is working where there are several.
@@ -35,7 +35,9 @@ def parser() -> ArgumentParser:
     made.add_argument("folders", nargs="+", metavar="[LABEL=]FOLDER", help="of runs or sweeps, at any depth")
     made.add_argument("--out", type=Path, metavar="DIR", help="where the report is written")
     made.add_argument("--ignore", action="append", default=[], metavar="KEY", help="a config key that is no setting")
-    made.add_argument("--against", metavar="LABEL", help="the group to compare with; else grpo, or the first")
+    made.add_argument("--primary", metavar="METRIC", help="the score by which alone anything is claimed, such as avg@8")
+    made.add_argument("--reference", metavar="LABEL", help="the group to compare with; else grpo, or the first")
+    made.add_argument("--against", metavar="LABEL", help="the same")
     return made
 
 
@@ -48,7 +50,9 @@ def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
     for old in (*figures.glob("*.png"), *figures.glob("*.svg")):
         old.unlink()
     command = shlex.join(["isentropic", "report", *arguments])
-    report = findings(runs, folders, command, asked.ignore, asked.against, figures)
+    named = {"primary": asked.primary, "called": asked.reference and "--reference"}
+    more = {name: value for name, value in named.items() if value}
+    report = findings(runs, folders, command, asked.ignore, asked.reference or asked.against, figures, **more)
     writers = (parquet.curves, parquet.runs, page.write, markdown.write)  # the longest first
     spread(lambda write: write(report, out), writers, chunk=1 if len(runs) > MANY else len(writers))
     return report, out

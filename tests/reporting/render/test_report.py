@@ -8,9 +8,9 @@ from isentropic.runs.run import find
 
 @pytest.fixture
 def found(tmp_path):
-    def make(*folders, ignore=(), against=None):
+    def make(*folders, ignore=(), against=None, **more):
         (tmp_path / "figures").mkdir(exist_ok=True)
-        return findings(find(folders), list(folders), "command", ignore, against, tmp_path / "figures")
+        return findings(find(folders), list(folders), "command", ignore, against, tmp_path / "figures", **more)
 
     return make
 
@@ -37,7 +37,7 @@ def test_a_claim_needs_spread_seeds_and_an_interval(found, a_run, tmp_path):
                 scores={"eval/avg@8": [0.2, score]},
             )  # fmt: skip
     report = found(tmp_path / "s")
-    assert any(line.startswith("avg@8 is higher than that of grpo: stare (+0.212 [") for line in summary(report))
+    assert any(line.startswith("avg@8 is higher than that of grpo: stare (+0.210 [") for line in summary(report))
     assert table(report, "differences").rows[0][-1] == "higher"
     assert report.reference.label == "grpo" and found(tmp_path / "s", against="stare").reference.label == "stare"
     with pytest.raises(ValueError, match="--against dapo: no group is called so; there are grpo, stare"):
@@ -99,3 +99,24 @@ def test_the_settings_that_differ_are_a_table(found, sweep):
     made = table(found(sweep()), "settings")
     assert made.head == ["key", "grpo", "stare"]
     assert made.rows == [["algorithm.control._target_", "Grpo", "Stare"], ["algorithm.boost", "4", "5"]]
+
+
+def test_the_report_knows_whether_seeds_were_asked_the_same(found, a_run, tmp_path):
+    for seed in range(3):
+        a_run(tmp_path / "before" / str(seed), seed=seed)
+        a_run(tmp_path / "now" / str(seed), seed=seed, config={"task": {"seed": seed, "test_seed": 0}})
+    assert any("on the same held-out problems" in line for line in cautions(found(tmp_path / "now")))
+    told = " ".join(cautions(found(tmp_path / "before")))
+    assert "Runs were judged on 3 draws of held-out problems" in told and "the same held-out" not in told
+    assert "Groups differ in how they are judged (task.test_seed)" in " ".join(cautions(found(tmp_path)))
+
+
+def test_a_primary_score_is_named_or_the_report_says_so(found, sweep):
+    told = " ".join(cautions(found(sweep(seeds=range(5)))))
+    assert "No primary score was named (--primary): claims are corrected for all 3 comparisons, by 3 scores" in told
+    with pytest.raises(
+        ValueError, match="--primary avg@9: no run has such a score; there are avg@8, pass@16, entropy at"
+    ):
+        found(sweep(), primary="avg@9")
+    told = " ".join(cautions(found(sweep(), primary="avg@8")))
+    assert "Claims are by avg@8 alone, which was named, after Holm's correction for 1 comparison;" in told

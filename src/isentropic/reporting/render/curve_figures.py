@@ -157,7 +157,7 @@ def draw_bands(axis: Any, targets: list[float]) -> None:
 def _note(metric: str) -> str:
     drawn = "Evaluations as they are" if metric.startswith("eval/") else "A running mean over a thirtieth of the run"
     return (
-        f"{drawn}. Thick: interquartile mean over seeds; band: its 95 % bootstrap interval, from 3 seeds on; thin: up"
+        f"{drawn}. Thick: mean over seeds; band: its 95 % t interval, from 3 seeds on; thin: up"
         " to 10 seeds; dotted and grey, with a cross at its end: a run that is left out of the mean."
     )
 

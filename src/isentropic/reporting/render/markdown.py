@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from isentropic.reporting.analysis.bootstrap import FEW
+from isentropic.reporting.analysis.estimate import FEW
 from isentropic.reporting.analysis.scores import Score, title
 from isentropic.reporting.render.report import Report
 from isentropic.reporting.render.sentences import cautions, summary
@@ -29,12 +29,12 @@ def markdown(report: Report) -> str:
 
 
 def latex(report: Report) -> str:
-    """A `booktabs` table: group, seeds, interquartile mean and interval of each score."""
+    """A `booktabs` table: group, seeds, mean and interval of each score."""
     metrics = list(dict.fromkeys(score.metric for score in report.scores))
     cells = {(id(score.group), score.metric): score for score in report.scores}
     lines = [
         "% \\usepackage{booktabs}",
-        "% interquartile mean over seeds [95 % bootstrap interval, from 3 seeds on]",
+        "% mean over seeds [95 % t interval, from 3 seeds on]",
         f"\\begin{{tabular}}{{l{'r' * (1 + len(metrics))}}}",
         "\\toprule",
         " & ".join(["group", "seeds", *(_tex(title(metric)) for metric in metrics)]) + r" \\",

@@ -46,9 +46,9 @@ def _drawn(metrics: list[str], groups: Sequence[Group], included: set[Path], lin
     handles = {name: handle for here in frames for handle, name in zip(*here.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
     save(figure, folder, NAME)
-    note = "Thick: interquartile mean over seeds; band: its 95 % bootstrap interval, from 3 seeds on; thin: the seeds."
+    note = "Thick: mean over seeds; band: its 95 % t interval, from 3 seeds on; thin: the seeds."
     if len(groups) > PANELS:
-        note = "Interquartile means over seeds, without their intervals, which the pictures of each metric have."
+        note = "Means over seeds, without their intervals, which the pictures of each metric have."
     return Picture(NAME, "Overview", " ".join(words), note, "", "")
 
 

@@ -12,7 +12,7 @@ from isentropic.reporting.analysis.scores import final, measured
 from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
 
-VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "swing", "period")
+VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "chance", "swing", "period")
 TOGETHER = 500  # runs in memory at once
 
 

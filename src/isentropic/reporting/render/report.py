@@ -8,7 +8,7 @@ from pathlib import Path
 from isentropic.reporting.analysis.anomalies import Odd, complete, odd, twice
 from isentropic.reporting.analysis.entropy_verdict import Verdict, judge
 from isentropic.reporting.analysis.groups import Group, group
-from isentropic.reporting.analysis.scores import Score, measured, scores
+from isentropic.reporting.analysis.scores import Score, measured, scores, title
 from isentropic.reporting.analysis.significance import Comparison, comparisons
 from isentropic.reporting.render.curve_figures import Picture, curve_lines, curve_pictures, draw
 from isentropic.reporting.render.overview import overview
@@ -30,6 +30,7 @@ class Report:
     groups: list[Group]
     shown: list[Group]  # those in pictures and comparisons, the reference first
     reference: Group  # what others are compared with
+    primary: str | None  # the one metric by which anything is claimed, if it was named
     settings: list[str]  # the keys by which groups differ
     notes: list[str]  # sentences about keys that are no settings
     included: set[Path]  # folders of the runs that are in the statistics
@@ -41,19 +42,28 @@ class Report:
 
 
 def findings(
-    runs: list[Run], folders: list[Path], command: str, ignore: Iterable[str], against: str | None, figures: Path
+    runs: list[Run],
+    folders: list[Path],
+    command: str,
+    ignore: Iterable[str],
+    against: str | None,
+    figures: Path,
+    primary: str | None = None,
+    called: str = "--against",
 ) -> Report:
-    """Draws into `figures`. Raises ValueError for a key to ignore or a label to compare with that there is not."""
+    """Draws into `figures`. Raises ValueError for a key to ignore, a label or a primary metric that there is not."""
     grouping = group(runs, ignore)
-    reference = _reference(grouping.groups, against)
+    reference = _reference(grouping.groups, against, called)
     repeated = twice(grouping.groups)
     included = {run.folder for run in runs if complete(run) and run.folder not in repeated}
     found = scores(grouping.groups, lambda run: run.folder in included)
-    shown = _shown(grouping.groups, reference, found)
+    first = _primary(runs, primary)
+    shown = _shown(grouping.groups, reference, found, first)
     places = {id(one) for one in shown}
-    compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
+    scored = [score for score in found if id(score.group) in places]
+    compared = comparisons(scored, reference, len(grouping.groups) - 1, first, alone=against is not None)
     lines = curve_lines(shown, included)
-    drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, compared, figures)
+    drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, figures)
     drawings += curve_pictures(shown, included, lines, figures)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
@@ -64,6 +74,7 @@ def findings(
         groups=grouping.groups,
         shown=shown,
         reference=reference,
+        primary=first,
         settings=grouping.settings,
         notes=grouping.notes,
         included=included,
@@ -81,7 +92,7 @@ def names(runs: Sequence[Run]) -> dict[Path, str]:
     return {folder: os.path.relpath(path, shared) for folder, path in whole.items()}
 
 
-def _reference(groups: list[Group], against: str | None) -> Group:
+def _reference(groups: list[Group], against: str | None, called: str) -> Group:
     """The one asked for, else GRPO if it is there, else the first."""
     if against is None:
         return next((one for one in groups if one.label.split(" ")[0] == BASELINE), groups[0])
@@ -89,14 +100,23 @@ def _reference(groups: list[Group], against: str | None) -> Group:
         if one.label == against:
             return one
     listed = ", ".join(one.label for one in groups[:20])
-    raise ValueError(f"--against {against}: no group is called so; there are {listed}")
+    raise ValueError(f"{called} {against}: no group is called so; there are {listed}")
 
 
-def _shown(groups: list[Group], reference: Group, found: list[Score]) -> list[Group]:
+def _primary(runs: Sequence[Run], asked: str | None) -> str | None:
+    """By its name in metrics.csv, or as tables write it."""
+    there = measured(runs)
+    known = {name: metric for metric in there for name in (metric, title(metric))}
+    if asked is None or asked in known:
+        return known.get(asked or "")
+    raise ValueError(f"--primary {asked}: no run has such a score; there are {', '.join(map(title, there)) or 'none'}")
+
+
+def _shown(groups: list[Group], reference: Group, found: list[Score], primary: str | None) -> list[Group]:
     """All, the reference first; of more than can be told apart, those with the highest scores."""
     others = [one for one in groups if one is not reference]
     if len(groups) > STYLES:
-        metric = next(iter(measured([run for one in groups for run in one.runs])), "")
+        metric = primary or next(iter(measured([run for one in groups for run in one.runs])), "")
         points = {id(score.group): score.estimate.point for score in found if score.metric == metric}
         others = sorted(others, key=lambda one: -points.get(id(one), float("-inf")))[: STYLES - 1]
     return [reference, *others]

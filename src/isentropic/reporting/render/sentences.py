@@ -1,10 +1,12 @@
 """A report in sentences: what differs, and what cannot be claimed."""
 
-from isentropic.reporting.analysis.bootstrap import FEW
 from isentropic.reporting.analysis.entropy_verdict import Verdict
+from isentropic.reporting.analysis.estimate import FEW
 from isentropic.reporting.analysis.scores import Score, title
 from isentropic.reporting.analysis.significance import ENOUGH, Comparison
 from isentropic.reporting.render.report import Report
+from isentropic.runs.renamed import FOLLOWED
+from isentropic.runs.run import Run
 
 LONGEST = 16  # sentences of one kind
 FULL = 6  # groups whose scores are all told; of more, the best few, as a table has them all
@@ -26,6 +28,8 @@ def summary(report: Report) -> list[str]:
 def cautions(report: Report) -> list[str]:
     return [
         *_seeds(report),
+        *_tested(report),
+        *_power(report),
         *_open(report),
         *_left_out(report),
         *_many(report),
@@ -116,18 +120,51 @@ def _seeds(report: Report) -> list[str]:
     if fewest < FEW:
         return [f"{text}: fewer than {FEW} seeds have no interval, and nothing can be claimed of them."]
     if fewest < ENOUGH:
-        return [f"{text}: with fewer than {ENOUGH} a difference is suggested at most, and intervals are too narrow."]
-    return [f"{text}: enough for a claim, but intervals of few seeds are somewhat too narrow."]
+        return [f"{text}: with fewer than {ENOUGH} a difference is suggested at most."]
+    return [f"{text}: enough for a claim."]
+
+
+def _tested(report: Report) -> list[str]:
+    """What is claimed by, and what was corrected for."""
+    told = [pair for pair in report.comparisons if pair.corrected == pair.corrected]
+    if not told:
+        return []
+    among = told[0].among
+    if report.primary:
+        return [
+            f"Claims are by {title(report.primary)} alone, which was named, after Holm's correction for {among}"
+            f" comparison{'s' if among > 1 else ''}; by other scores differences are suggested at most."
+        ]
+    metrics = len(dict.fromkeys(pair.metric for pair in told))
+    return [
+        f"No primary score was named (--primary): claims are corrected for all {among} comparisons, by {metrics}"
+        f" score{'s' if metrics > 1 else ''}, which takes larger differences."
+    ]
+
+
+def _power(report: Report) -> list[str]:
+    """Of the primary score, or of evaluations, by the comparison in the middle."""
+    sentences: list[str] = []
+    metrics = dict.fromkeys(pair.metric for pair in report.comparisons)
+    for metric in [report.primary] if report.primary else [name for name in metrics if name.startswith("eval/")]:
+        pairs = [pair for pair in report.comparisons if pair.metric == metric and pair.findable == pair.findable]
+        if pairs:
+            middle = sorted(pairs, key=lambda pair: pair.findable)[len(pairs) // 2]
+            of = f" ({len(pairs)} comparisons, the one in the middle)" if len(pairs) > 1 else ""
+            sentences.append(
+                f"With these seeds a difference in {title(metric)} of {middle.findable:.3f} would be found with 80 %"
+                f" chance{of}; smaller ones are likely to be missed."
+            )
+    return sentences
 
 
 def _open(report: Report) -> list[str]:
     sentences = _listed([pair for pair in report.comparisons if pair.verdict == "open"])
     if few := sum(pair.verdict == "too few" for pair in report.comparisons):
         sentences.append(f"{few} difference{'s are' if few > 1 else ' is'} of too few seeds: see the table.")
-    if any(pair.verdict.startswith("suggests") and pair.difference.size >= ENOUGH for pair in report.comparisons):
+    if any(pair.verdict.startswith("suggests") for pair in report.comparisons):
         sentences.append(
-            "What is only suggested in spite of enough seeds could be chance among so many comparisons (p above 0.05"
-            " after Holm's correction)."
+            "What is only suggested could be chance among so many comparisons: one in twenty of equal groups looks so."
         )
     return sentences
 
@@ -179,9 +216,19 @@ def _unlike(report: Report) -> list[str]:
         without = sum(metric not in run.metrics for run in kept)
         if without:
             sentences.append(f"{_capital(title(metric))} is of {len(kept) - without} runs; {without} did not log it.")
-    if any(pair.metric.startswith("eval/") for pair in report.comparisons):
-        sentences.append("Intervals are over seeds, on the same held-out problems; other problems are not in them.")
-    return sentences
+    return sentences + (_problems(kept) if any(score.metric.startswith("eval/") for score in report.scores) else [])
+
+
+def _problems(runs: list[Run]) -> list[str]:
+    """What runs were judged on: in earlier ones the test problems followed the seed."""
+    drawn = [run.config.get("task.test_seed", run.config.get(FOLLOWED["task.test_seed"])) for run in runs if run.config]
+    count = len(set(drawn))
+    if count < 2:
+        return ["Intervals are over seeds, on the same held-out problems; other problems are not in them."]
+    return [
+        f"Runs were judged on {count} draws of held-out problems, by task.test_seed, which was task.seed in earlier"
+        " runs: intervals hold the draw of problems too, and only runs of one draw were asked the same."
+    ]
 
 
 def _capital(text: str) -> str:
