@@ -2,8 +2,8 @@
 
     isentropic report FOLDER [LABEL=FOLDER ...] [--primary avg@8] [--reference grpo] [--out DIR]
 
-Writes report.html, report.md, table.tex, runs.parquet, curves.parquet and figures/ into DIR: by default `report` in the
-folder, or beside one is working where there are several.
+Writes report.html, report.md, table.tex, differences.csv, runs.csv, runs.parquet, curves.parquet and figures/ into DIR:
+by default `report` in the folder, or beside one is working where there are several.
 """
 
 import shlex
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     except ValueError as error:
         raise SystemExit(f"error: {error}") from None
     print("\n".join(["What differs:", *summary(report), "", "What cannot be claimed:", *cautions(report)]))
-    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, runs.parquet, curves.parquet and figures/")
+    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, CSV, parquet and figures/")
 
 
 def parser() -> ArgumentParser:
@@ -47,7 +47,7 @@ def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
     out = asked.out or (folders[0] / "report" if len(folders) == 1 else Path("report"))
     figures = out / "figures"
     figures.mkdir(parents=True, exist_ok=True)
-    for old in (*figures.glob("*.png"), *figures.glob("*.svg")):
+    for old in (old for kind in ("png", "svg", "pdf") for old in figures.glob(f"*.{kind}")):
         old.unlink()
     command = shlex.join(["isentropic", "report", *arguments])
     named = {"primary": asked.primary, "called": asked.reference and "--reference"}

@@ -10,10 +10,10 @@ from isentropic.reporting.analysis.entropy_verdict import Verdict, judge
 from isentropic.reporting.analysis.groups import Group, group
 from isentropic.reporting.analysis.scores import Score, measured, scores, title
 from isentropic.reporting.analysis.significance import Comparison, comparisons
-from isentropic.reporting.render.curve_figures import Picture, curve_lines, curve_pictures, draw
+from isentropic.reporting.render.curve_figures import Picture, curve_lines, curve_pictures, draw, silent
 from isentropic.reporting.render.overview import overview
-from isentropic.reporting.render.score_figures import score_pictures
-from isentropic.reporting.render.style import PANELS, STYLES
+from isentropic.reporting.render.score_figures import headline, score_pictures
+from isentropic.reporting.render.style import COLOURED, SHOWN, styles
 from isentropic.runs.parallel import spread
 from isentropic.runs.run import Run
 
@@ -38,6 +38,7 @@ class Report:
     comparisons: list[Comparison]  # of those shown
     verdicts: dict[Path, Verdict]  # on entropy, by the folder of the run
     odd: list[Odd]
+    silent: list[str]  # metrics that are not drawn, as they are the same in all runs, all the time
     pictures: list[Picture]  # in the folder figures/, beside the report
 
 
@@ -63,8 +64,10 @@ def findings(
     scored = [score for score in found if id(score.group) in places]
     compared = comparisons(scored, reference, len(grouping.groups) - 1, first, alone=against is not None)
     lines = curve_lines(shown, included)
-    drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, figures)
-    drawings += curve_pictures(shown, included, lines, figures)
+    looks = styles(len(shown), _differing(shown, compared, reference, first))
+    drawings = headline(told(compared, reference, first), dict(zip(map(id, shown), looks, strict=True)), figures)
+    drawings += overview(shown, included, lines, figures, looks) + score_pictures(shown, scored, figures, looks)
+    drawings += curve_pictures(shown, included, lines, figures, looks)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
         command=command,
@@ -82,8 +85,24 @@ def findings(
         comparisons=compared,
         verdicts=dict(zip((run.folder for run in runs), spread(judge, runs, chunk=500), strict=True)),
         odd=odd(grouping.groups),
-        pictures=draw(drawings, many=len(shown) > PANELS),
+        silent=[metric for (metric, axis), drawn in lines.items() if axis == "rollouts" and silent(drawn)],
+        pictures=draw(drawings, many=len(shown) > COLOURED),
     )
+
+
+def told(compared: Sequence[Comparison], reference: Group, primary: str | None) -> list[Comparison]:
+    """Comparisons with the reference by the score that the report leads with: the primary, else the first."""
+    pairs = [pair for pair in compared if pair.theirs is reference]
+    metric = primary or next((pair.metric for pair in pairs), None)
+    return [pair for pair in pairs if pair.metric == metric]
+
+
+def _differing(shown: list[Group], compared: Sequence[Comparison], reference: Group, primary: str | None) -> list[int]:
+    """Places of groups that differ from the reference, those of which most is known first."""
+    known = [pair for pair in compared if pair.theirs is reference and pair.verdict not in ("open", "too few")]
+    known.sort(key=lambda pair: (pair.metric != primary, pair.verdict.startswith("suggests"), pair.p))
+    places = {id(group): index for index, group in enumerate(shown)}
+    return list(dict.fromkeys(places[id(pair.ours)] for pair in known))
 
 
 def names(runs: Sequence[Run]) -> dict[Path, str]:
@@ -115,8 +134,8 @@ def _primary(runs: Sequence[Run], asked: str | None) -> str | None:
 def _shown(groups: list[Group], reference: Group, found: list[Score], primary: str | None) -> list[Group]:
     """All, the reference first; of more than can be told apart, those with the highest scores."""
     others = [one for one in groups if one is not reference]
-    if len(groups) > STYLES:
+    if len(groups) > SHOWN:
         metric = primary or next(iter(measured([run for one in groups for run in one.runs])), "")
         points = {id(score.group): score.estimate.point for score in found if score.metric == metric}
-        others = sorted(others, key=lambda one: -points.get(id(one), float("-inf")))[: STYLES - 1]
+        others = sorted(others, key=lambda one: -points.get(id(one), float("-inf")))[: SHOWN - 1]
     return [reference, *others]

@@ -4,7 +4,8 @@ from isentropic.reporting.analysis.entropy_verdict import Verdict
 from isentropic.reporting.analysis.estimate import FEW
 from isentropic.reporting.analysis.scores import Score, title
 from isentropic.reporting.analysis.significance import ENOUGH, Comparison
-from isentropic.reporting.render.report import Report
+from isentropic.reporting.render.curve_figures import title_of
+from isentropic.reporting.render.report import Report, told
 from isentropic.runs.renamed import FOLLOWED
 from isentropic.runs.run import Run
 
@@ -25,6 +26,27 @@ def summary(report: Report) -> list[str]:
     return [_what(report), *_levels(report), *_differences(report), *_entropies(report)]
 
 
+def headline(report: Report) -> str:
+    """The report in one sentence: by the score that it leads with, what differs from the reference."""
+    pairs = told(report.comparisons, report.reference, report.primary)
+    if not pairs:
+        return ""
+    score, base = title(pairs[0].metric), report.reference.label
+    sure = [pair for pair in pairs if pair.verdict in ("higher", "lower")]
+    maybe = [pair for pair in pairs if pair.verdict.startswith("suggests")]
+    if not sure and not maybe:
+        few = all(pair.verdict == "too few" for pair in pairs)
+        why = "there are too few seeds to tell" if few else "nothing stands out of the spread of seeds"
+        return f"In {score} no group is shown to differ from {base}: {why}."
+    told_of = "; ".join(f"{pair.ours.label} is {pair.verdict} ({pair.change})" for pair in (sure or maybe)[:BEST])
+    more = f", and {len(sure or maybe) - BEST} others" if len(sure or maybe) > BEST else ""
+    if sure:
+        return f"In {score}, against {base}: {told_of}{more}."
+    return (
+        f"In {score} no group is shown to differ from {base}; suggested: {told_of.replace('is suggests', 'is')}{more}."
+    )
+
+
 def cautions(report: Report) -> list[str]:
     return [
         *_seeds(report),
@@ -34,6 +56,7 @@ def cautions(report: Report) -> list[str]:
         *_left_out(report),
         *_many(report),
         *_unlike(report),
+        *_silent(report),
         *report.notes,
     ]
 
@@ -67,9 +90,9 @@ def _level(score: Score) -> str:
 
 
 def _differences(report: Report) -> list[str]:
-    told = [pair for pair in report.comparisons if pair.verdict not in ("open", "too few")]
-    return _listed([pair for pair in told if pair.verdict in ("higher", "lower")]) + _listed(
-        [pair for pair in told if pair.verdict.startswith("suggests")]
+    known = [pair for pair in report.comparisons if pair.verdict not in ("open", "too few")]
+    return _listed([pair for pair in known if pair.verdict in ("higher", "lower")]) + _listed(
+        [pair for pair in known if pair.verdict.startswith("suggests")]
     )
 
 
@@ -81,6 +104,8 @@ def _listed(pairs: list[Comparison]) -> list[str]:
     sentences: list[str] = []
     for (metric, theirs, verdict), ones in found.items():
         groups = "; ".join(f"{pair.ours.label} ({pair.change})" for pair in ones)
+        if verdict == "open" and len(ones) > FULL:
+            groups = f"{len(ones)} groups, which the table of differences has"
         sentences.append(f"{_capital(title(metric))} {SAID[verdict].format(theirs)}: {groups}.")
     return sentences
 
@@ -126,16 +151,16 @@ def _seeds(report: Report) -> list[str]:
 
 def _tested(report: Report) -> list[str]:
     """What is claimed by, and what was corrected for."""
-    told = [pair for pair in report.comparisons if pair.corrected == pair.corrected]
-    if not told:
+    tested = [pair for pair in report.comparisons if pair.corrected == pair.corrected]
+    if not tested:
         return []
-    among = told[0].among
+    among = tested[0].among
     if report.primary:
         return [
             f"Claims are by {title(report.primary)} alone, which was named, after Holm's correction for {among}"
             f" comparison{'s' if among > 1 else ''}; by other scores differences are suggested at most."
         ]
-    metrics = len(dict.fromkeys(pair.metric for pair in told))
+    metrics = len(dict.fromkeys(pair.metric for pair in tested))
     return [
         f"No primary score was named (--primary): claims are corrected for all {among} comparisons, by {metrics}"
         f" score{'s' if metrics > 1 else ''}, which takes larger differences."
@@ -217,6 +242,11 @@ def _unlike(report: Report) -> list[str]:
         if without:
             sentences.append(f"{_capital(title(metric))} is of {len(kept) - without} runs; {without} did not log it.")
     return sentences + (_problems(kept) if any(score.metric.startswith("eval/") for score in report.scores) else [])
+
+
+def _silent(report: Report) -> list[str]:
+    names = ", ".join(title_of(metric) for metric in report.silent)
+    return [f"Not drawn, as it is the same in all runs, all the time: {names}."] if names else []
 
 
 def _problems(runs: list[Run]) -> list[str]:
