@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
+from scipy.stats import sem
+from scipy.stats import t as student
 
 from isentropic.reporting.analysis.estimate import changes, curve, holm
 from isentropic.reporting.analysis.power import CHANCE, findable
@@ -70,6 +72,25 @@ def trends(draw: np.random.Generator, memory: float, length: int, count: int) ->
     return {"memory": memory, "rollouts": length, "false": float(np.mean(flat)), "found": float(np.mean(moved))}
 
 
+def tried(draw: np.random.Generator, seeds: int, count: int) -> dict[str, Any]:
+    """What else an interval of a mean could be, by its coverage: of normal seeds, and where one in five collapses."""
+    found: dict[str, Any] = {"seeds": seeds, "none_collapsed": (1 - COLLAPSED) ** seeds}
+    for kind, truth in (("normal", 0.5), ("collapse", 0.5 - LOSS * COLLAPSED)):
+        scores = drawn(draw, kind, (seeds, 1, 1, count), paired=False)[:, 0, 0]
+        means = scores[draw.integers(seeds, size=(1000, seeds, 1)), np.arange(count)].mean(1)
+        middle, reach = np.median(scores, axis=0), student.ppf(0.995, seeds - 1) * sem(scores, axis=0)
+        ends = {
+            "t": curve(scores)[1:],
+            "percentile": tuple(np.percentile(means, [2.5, 97.5], axis=0)),
+            "basic": tuple(2 * scores.mean(0) - end for end in np.percentile(means, [97.5, 2.5], axis=0)),
+            "range": (scores.min(0), scores.max(0)),
+            "t of 99 %": tuple(scores.mean(0) + way * reach for way in (-1, 1)),
+            "median ± range": (middle - np.ptp(scores, axis=0), middle + np.ptp(scores, axis=0)),
+        }
+        found[kind] = {name: float(((low <= truth) & (truth <= high)).mean()) for name, (low, high) in ends.items()}
+    return found
+
+
 def powers() -> list[dict[str, Any]]:
     """Least differences, in standard deviations, by seeds and comparisons."""
     return [
@@ -102,13 +123,21 @@ def page(found: dict[str, Any]) -> str:
         words = "one seed in five collapses" if kind == "collapse" else "normal"
         row = [str(seeds), words, "yes" if paired else "no", *(f"{value:.3f}" for value in values)]
         parts[0].append(f"| {' | '.join(row)} |")
+    ways = list(found["tried"][0]["normal"])
+    parts.append(
+        [f"| seeds | none collapses | data | {' | '.join(ways)} |".replace("_", " "), "| --- " * (3 + len(ways)) + "|"]
+    )
+    for row in found["tried"]:
+        for kind, words in (("normal", "normal"), ("collapse", "one seed in five collapses")):
+            shares = " | ".join(f"{row[kind][way]:.3f}" for way in ways)
+            parts[-1].append(f"| {row['seeds']} | {row['none_collapsed']:.2f} | {words} | {shares} |")
     parts.append(["| memory | rollouts | called a trend, of noise alone | of a trend |", "| --- | --- | --- | --- |"])
-    parts[1] += [f"| {r['memory']} | {r['rollouts']} | {r['false']:.3f} | {r['found']:.2f} |" for r in found["trends"]]
+    parts[-1] += [f"| {r['memory']} | {r['rollouts']} | {r['false']:.3f} | {r['found']:.2f} |" for r in found["trends"]]
     parts.append(["| seeds | pairs | 1 comparison | 5 | 12 | 36 |", "| --- " * 6 + "|"])
     for r in found["power"]:
         cells_ = [f"{r[c]:.2f}" for c in ("1", "5", "12", "36")]
-        parts[2].append(f"| {r['seeds']} | {'yes' if r['paired'] else 'no'} | {' | '.join(cells_)} |")
-    titles = ("Coverage and claims", "Trends", "Power")
+        parts[-1].append(f"| {r['seeds']} | {'yes' if r['paired'] else 'no'} | {' | '.join(cells_)} |")
+    titles = ("Coverage and claims", "Other intervals of a mean, by their coverage", "Trends", "Power")
     return "\n\n".join(f"### {title}\n\n" + "\n".join(lines) for title, lines in zip(titles, parts, strict=True))
 
 
@@ -125,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "count": asked.count,
         "claims": [one(draw, *kind, asked.count) for kind in kinds],
         "trends": [trends(draw, memory, length, asked.curves) for memory, length in product(MEMORY, LENGTHS)],
+        "tried": [tried(np.random.default_rng(seeds), seeds, asked.curves) for seeds in SEEDS],
         "power": powers(),
     }
     if asked.out:

@@ -51,7 +51,7 @@ def _drawn(
     folder: Path,
 ) -> Picture:
     rows = -(-len(metrics) // 2)
-    figure = canvas(1.3 * WIDE, max(2.5 * rows, 0.9 * rows + LINE * len(groups)))
+    figure = canvas(1.8 * WIDE, rows * max(2.3, 0.75 + LINE * len(groups)))
     frames = list(figure.subplots(-(-len(metrics) // 2), 2, squeeze=False).flat)
     for spare in frames[len(metrics) :]:
         spare.set_visible(False)
@@ -69,8 +69,9 @@ def _drawn(
 
 
 def _metrics(runs: list[Run]) -> list[str]:
-    scores = sorted({name for run in runs for name in run.scores})
-    first = [next((name for name in scores if name.startswith(kind)), "") for kind in ("eval/avg@", "eval/pass@")]
+    scores = sorted({name for run in runs for name in run.scores}, key=lambda name: (len(name), name))
+    kinds = ([name for name in scores if name.startswith(kind)] for kind in ("eval/avg@", "eval/pass@"))
+    first = [(some or [""])[-1] for some in kinds]  # of several, by the largest k
     logged = [name for name in ("entropy/mean", "rollout/reward") if any(name in run.metrics for run in runs)]
     return [*logged, *filter(None, first)]
 

@@ -72,18 +72,18 @@ def at_k(scores: Sequence[Score]) -> dict[str, dict[int, str]]:
 
 def _differences(pairs: list[Comparison], looks: dict[int, Style], folder: Path) -> Picture:
     pairs = sorted(pairs, key=lambda pair: -pair.difference.point)
-    figure = canvas(WIDE, 1.0 + 0.28 * len(pairs))
+    figure = canvas(WIDE, 0.75 + 0.2 * len(pairs))
     axis: Any = figure.subplots(1, 1)
     for height, pair in enumerate(pairs):
         look, (point, low, high, _) = looks[id(pair.ours)], pair.difference
-        axis.plot([low, high], [height, height], color=look.colour, linewidth=2.2, solid_capstyle="butt")
-        axis.plot([point], [height], color=look.colour, marker=look.marker, markersize=6)
+        axis.plot([low, high], [height, height], color=look.colour, linewidth=1.8, solid_capstyle="butt")
+        axis.plot([point], [height], color=look.colour, marker=look.marker, markersize=4.5)
         axis.annotate(
-            f"{point:+.3f} [{low:+.3f}, {high:+.3f}]", (1.02, height), xycoords=("axes fraction", "data"),
-            va="center", fontsize=8, annotation_clip=False,
+            f"{point:+.3f}", (1.02, height), xycoords=("axes fraction", "data"),
+            va="center", fontsize=7.5, annotation_clip=False,
         )  # fmt: skip
     axis.axvline(0, color="0.4", linewidth=0.8, linestyle=(0, (2, 2)))
-    axis.set_yticks(range(len(pairs)), [plain(pair.ours.label, 26) for pair in pairs])
+    axis.set_yticks(range(len(pairs)), [plain(pair.ours.label, 22) for pair in pairs])
     axis.set_ylim(len(pairs) - 0.5, -0.5)
     score, base = title(pairs[0].metric), pairs[0].theirs.label
     frame(axis, "", f"{score}: difference from {plain(base, 26)}")
@@ -97,19 +97,19 @@ def _differences(pairs: list[Comparison], looks: dict[int, Style], folder: Path)
 
 
 def _points(metric: str, rows: list[Score], looks: dict[int, Style], folder: Path) -> Picture:
-    figure = canvas(WIDE, 0.9 + 0.28 * len(rows))
+    figure = canvas(WIDE, 0.75 + 0.2 * len(rows))
     axis: Any = figure.subplots(1, 1)
     for height, score in enumerate(rows):
         look = looks[id(score.group)]
         point, low, high, size = score.estimate
         if low == low:
-            axis.plot([low, high], [height, height], color=look.colour, linewidth=6, alpha=0.3, solid_capstyle="butt")
+            axis.plot([low, high], [height, height], color=look.colour, linewidth=5, alpha=0.3, solid_capstyle="butt")
         if size > 1:
             axis.plot([point, point], [height - 0.3, height + 0.3], color=look.colour, linewidth=2)
         level = np.full(size, height)
-        axis.plot(score.values, level, ls="none", marker=look.marker, markersize=4.5, color=look.colour, mfc="white")
-        axis.annotate(f"{point:.3f}", (1.02, height), xycoords=("axes fraction", "data"), va="center", fontsize=8)
-    axis.set_yticks(range(len(rows)), [f"{plain(s.group.label, 26)} (n = {s.estimate.size})" for s in rows])
+        axis.plot(score.values, level, ls="none", marker=look.marker, markersize=3.5, color=look.colour, mfc="white")
+        axis.annotate(f"{point:.3f}", (1.02, height), xycoords=("axes fraction", "data"), va="center", fontsize=7.5)
+    axis.set_yticks(range(len(rows)), [f"{plain(s.group.label, 22)} (n = {s.estimate.size})" for s in rows])
     axis.set_ylim(len(rows) - 0.5, -0.5)
     frame(axis, f"{title(metric)}: every seed, and the mean")
     axis.grid(axis="y", visible=False)
@@ -129,8 +129,8 @@ def _over_k(start: str, ks: dict[int, str], rows: list[Score], looks: dict[int, 
         point, low, high, size = zip(*(own[ks[k]] for k in along), strict=True)
         if not look.quiet:
             axis.fill_between(along, low, high, color=look.colour, alpha=0.18, linewidth=0)
-        axis.plot(along, point, color=look.colour, linestyle=look.dash, marker=look.marker, markersize=3.5)
-        ends.append(End(point[-1], f"{plain(group.label, 26)} (n = {size[-1]})", "0.4" if look.quiet else look.colour))
+        axis.plot(along, point, color=look.colour, linestyle=look.dash, marker=look.marker, markersize=2.5)
+        ends.append(End(point[-1], f"{plain(group.label, 20)} (n = {size[-1]})", "0.4" if look.quiet else look.colour))
         words.append(f"{group.label} from {point[0]:.3g} at {along[0]} to {point[-1]:.3g} at {along[-1]}")
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(ks), map(str, ks))

@@ -15,18 +15,18 @@ from isentropic.reporting.render.run_curves import COLOURS, DASHES, MARKERS
 
 SHOWN = 40  # groups in pictures and comparisons
 COLOURED = len(COLOURS)  # groups that colours tell apart; of more, the reference and what differs
-WIDE, HIGH, DPI = 5.6, 3.3, 200  # inches: half a page, so that letters can be read in one column and on a phone
-LINE = 0.155  # inches from one label at a curve's end to the next
+WIDE, HIGH, DPI = 3.8, 2.6, 300  # inches: a column, so that letters can be read there and on a phone
+LINE = 0.14  # inches from one label at a curve's end to the next
 PACKED = 3  # of a PNG: half the time of the usual 6, and files a fiftieth larger
 SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp and readable to screen readers
     "pdf.fonttype": 42,  # TrueType, as journals ask for
     "svg.hashsalt": "isentropic",  # the same picture is the same file
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "axes.titlesize": 10,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
     "legend.fontsize": 8,
 }
 
@@ -39,6 +39,7 @@ class Style(NamedTuple):
 
 
 QUIET = Style("0.62", "-", "o", True)
+REFERENCE = Style("#1a1a1a", "-", "o")  # among many
 
 
 class End(NamedTuple):
@@ -58,8 +59,9 @@ def styles(count: int, coloured: Sequence[int] | None = None) -> list[Style]:
     """Of so many groups, the reference first: few are all in colour, of many it and those that differ are."""
     if count <= COLOURED or coloured is None:
         return [style(index) for index in range(count)]
-    chosen = [0, *(index for index in coloured if index)][:COLOURED]
-    return [style(chosen.index(index)) if index in chosen else QUIET for index in range(count)]
+    chosen = [index for index in coloured if index][:COLOURED]
+    others = [style(chosen.index(index)) if index in chosen else QUIET for index in range(1, count)]
+    return [REFERENCE, *others]
 
 
 def canvas(width: float, height: float) -> Figure:
@@ -70,7 +72,7 @@ def canvas(width: float, height: float) -> Figure:
 
 def single(ends: int = 0) -> tuple[Figure, Any]:
     """One frame, as high as so many labels at its side take."""
-    figure = canvas(WIDE, max(HIGH, 0.9 + LINE * ends))
+    figure = canvas(WIDE, max(HIGH, 0.8 + LINE * ends))
     return figure, figure.subplots(1, 1)
 
 
@@ -87,7 +89,7 @@ def label_ends(axis: Any, ends: Sequence[End], height: float) -> None:
         top = places[index] - step
     for place, (own, end) in zip(places, wanted, strict=True):
         axis.annotate(
-            end.label, (1, own), (1.045, place), "axes fraction", va="center", fontsize=8, color=end.colour,
+            end.label, (1, own), (1.045, place), "axes fraction", va="center", fontsize=7.5, color=end.colour,
             annotation_clip=False, arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.6, "shrinkA": 0,
             "shrinkB": 0, "relpos": (0, 0.5)},
         )  # fmt: skip
