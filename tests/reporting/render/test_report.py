@@ -1,7 +1,7 @@
 import pytest
 
 from isentropic.reporting.render.report import findings
-from isentropic.reporting.render.sentences import cautions, summary
+from isentropic.reporting.render.sentences import cautions, headline, summary
 from isentropic.reporting.render.tables import tables
 from isentropic.runs.run import find
 
@@ -120,3 +120,24 @@ def test_a_primary_score_is_named_or_the_report_says_so(found, sweep):
         found(sweep(), primary="avg@9")
     told = " ".join(cautions(found(sweep(), primary="avg@8")))
     assert "Claims are by avg@8 alone, which was named, after Holm's correction for 1 comparison;" in told
+
+
+def test_the_report_is_one_sentence_first(found, a_run, tmp_path):
+    for method, base in (("grpo", 0.4), ("stare", 0.6), ("dapo", 0.4)):
+        for seed in range(5):
+            noise = 0.01 * (3 * seed % 5) + 0.004 * (len(method) * (seed + 1) % 3)
+            a_run(
+                tmp_path / "s" / f"{method}{seed}", seed=seed, config={"m": method}, overrides=[f"algorithm={method}"],
+                scores={"eval/avg@8": [0.2, base + noise]}, metrics={"rollout/reflection": [0.0] * 40},
+            )  # fmt: skip
+    report = found(tmp_path / "s", primary="avg@8", against="grpo")
+    assert headline(report).startswith("In avg@8, against grpo: stare is higher (+0.20")
+    assert report.pictures[0].name == "headline" and "stare +0.20" in report.pictures[0].alt
+    assert (
+        "Not drawn, as it is the same in all runs, all the time: share of responses with a refl" in cautions(report)[-1]
+    )
+    assert "nothing stands out of the spread" in headline(
+        found(*sorted((tmp_path / "s").glob("[gd]*")), primary="avg@8")
+    )
+    assert "too few seeds to tell" in headline(found(*sorted((tmp_path / "s").glob("*0"))))
+    assert headline(found(tmp_path / "s" / "grpo0")) == ""

@@ -43,8 +43,7 @@ def score_pictures(
     """Scores that are the same in all runs are left out."""
     told = dict(zip(map(id, groups), looks or styles(len(groups)), strict=True))
     found: list[Drawing] = []
-    curves = {start: ks for start, ks in at_k(scores).items() if len(ks) >= SEVERAL}
-    covered = {metric for ks in curves.values() for metric in list(ks.values())[:-1]}  # but the largest k
+    curves, covered = at_k(scores), inner(scores)
     for metric in dict.fromkeys(score.metric for score in scores):
         rows = [score for score in scores if score.metric == metric and id(score.group) in told]
         if rows and not same(rows) and metric not in covered:
@@ -62,12 +61,17 @@ def same(rows: Sequence[Score]) -> bool:
 
 
 def at_k(scores: Sequence[Score]) -> dict[str, dict[int, str]]:
-    """What stands before pass@k → k → the metric."""
+    """What stands before pass@k → k → the metric, where there are enough for a curve."""
     found: dict[str, dict[int, str]] = {}
     for metric in dict.fromkeys(score.metric for score in scores):
         if match := AT_K.fullmatch(metric):
             found.setdefault(match[1], {})[int(match[2])] = metric
-    return {start: dict(sorted(ks.items())) for start, ks in found.items()}
+    return {start: dict(sorted(ks.items())) for start, ks in found.items() if len(ks) >= SEVERAL}
+
+
+def inner(scores: Sequence[Score]) -> set[str]:
+    """Metrics that a curve over k shows, but for that of the largest k."""
+    return {metric for ks in at_k(scores).values() for metric in list(ks.values())[:-1]}
 
 
 def _differences(pairs: list[Comparison], looks: dict[int, Style], folder: Path) -> Picture:

@@ -6,6 +6,7 @@ from isentropic.reporting.analysis.scores import Score, title
 from isentropic.reporting.analysis.significance import ENOUGH, Comparison
 from isentropic.reporting.render.curve_figures import title_of
 from isentropic.reporting.render.report import Report, told
+from isentropic.reporting.render.score_figures import inner
 from isentropic.runs.renamed import FOLLOWED
 from isentropic.runs.run import Run
 
@@ -74,7 +75,8 @@ def _what(report: Report) -> str:
 
 def _levels(report: Report) -> list[str]:
     sentences: list[str] = []
-    for metric in dict.fromkeys(score.metric for score in report.scores):
+    along = inner(report.scores) - {report.primary or ""}
+    for metric in dict.fromkeys(score.metric for score in report.scores if score.metric not in along):
         rows = [score for score in report.scores if score.metric == metric and score.group in report.shown]
         rows = sorted(rows, key=lambda score: -score.estimate.point)
         told = rows if len(rows) <= FULL else [s for s in rows if s in rows[:BEST] or s.group is report.reference]
@@ -91,9 +93,12 @@ def _level(score: Score) -> str:
 
 def _differences(report: Report) -> list[str]:
     known = [pair for pair in report.comparisons if pair.verdict not in ("open", "too few")]
-    return _listed([pair for pair in known if pair.verdict in ("higher", "lower")]) + _listed(
-        [pair for pair in known if pair.verdict.startswith("suggests")]
-    )
+    sure = [pair for pair in known if pair.verdict in ("higher", "lower")]
+    maybe = [pair for pair in known if pair.verdict.startswith("suggests")]
+    first = [pair for pair in maybe if report.primary in (None, pair.metric)]
+    others = len(maybe) - len(first)
+    rest = f"By other scores {others} difference{'s are' if others > 1 else ' is'} suggested, which the table has."
+    return _listed(sure) + _listed(first) + ([rest] if others else [])
 
 
 def _listed(pairs: list[Comparison]) -> list[str]:
@@ -184,7 +189,8 @@ def _power(report: Report) -> list[str]:
 
 
 def _open(report: Report) -> list[str]:
-    sentences = _listed([pair for pair in report.comparisons if pair.verdict == "open"])
+    still = [pair for pair in report.comparisons if pair.verdict == "open"]
+    sentences = _listed([pair for pair in still if report.primary in (None, pair.metric)])
     if few := sum(pair.verdict == "too few" for pair in report.comparisons):
         sentences.append(f"{few} difference{'s are' if few > 1 else ' is'} of too few seeds: see the table.")
     if any(pair.verdict.startswith("suggests") for pair in report.comparisons):
