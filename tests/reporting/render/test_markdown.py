@@ -26,7 +26,15 @@ def test_the_text_says_first_what_differs_and_what_cannot_be_claimed(written):
 
 def test_every_picture_of_the_text_is_there_and_has_an_alt_text(written):
     found = re.findall(r"!\[(.+?[^\\])\]\((figures/\w+\.png)\)", (written / "report.md").read_text())
-    assert len(found) >= 8 and all((written / path).is_file() and len(alt) > 30 for alt, path in found)
+    scores = ("avg_at_8", "pass_at_16")
+    names = [
+        "overview",
+        *(f"final_{s}" for s in scores),
+        *(f"eval_{s}_rollouts" for s in scores),
+        "entropy_mean_rollouts",
+    ]
+    assert [path for _, path in found] == [f"figures/{name}.png" for name in names]
+    assert all((written / path).is_file() and len(alt) > 30 for alt, path in found)
 
 
 @pytest.mark.slow

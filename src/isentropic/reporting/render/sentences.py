@@ -156,7 +156,8 @@ def _seeds(report: Report) -> list[str]:
 
 def _tested(report: Report) -> list[str]:
     """What is claimed by, and what was corrected for."""
-    tested = [pair for pair in report.comparisons if pair.corrected == pair.corrected]
+    claimed = [pair for pair in report.comparisons if report.primary in (None, pair.metric)]
+    tested = [pair for pair in claimed if pair.verdict != "too few"]
     if not tested:
         return []
     among = tested[0].among
