@@ -66,4 +66,4 @@ def memory(rest: np.ndarray) -> float:
 @cache
 def bounds(count: int, remembered: float) -> np.ndarray:
     noise = np.random.default_rng(count).normal(size=(DRAWS, count + 300))
-    return statistic(lfilter([1], [1, -remembered], noise, axis=1)[:, 300:])
+    return statistic(np.asarray(lfilter([1], [1, -remembered], noise, axis=1))[:, 300:])
