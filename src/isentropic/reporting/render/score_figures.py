@@ -32,9 +32,8 @@ SEVERAL = 3  # values of k that make a curve
 
 
 def headline(pairs: Sequence[Comparison], looks: dict[int, Style], folder: Path) -> list[Drawing]:
-    """The picture that says it: what each group is away from the reference, by one score. None without intervals."""
-    known = [pair for pair in pairs if pair.difference.low == pair.difference.low]
-    return [partial(_differences, known, looks, folder)] if known else []
+    """The picture that says it: what each group is away from the reference, by one score, where there is any."""
+    return [partial(_differences, list(pairs), looks, folder)] if pairs else []
 
 
 def score_pictures(
