@@ -28,6 +28,7 @@ def test_every_picture_of_the_text_is_there_and_has_an_alt_text(written):
     found = re.findall(r"!\[(.+?[^\\])\]\((figures/\w+\.png)\)", (written / "report.md").read_text())
     scores = ("avg_at_8", "pass_at_16")
     names = [
+        "headline",
         "overview",
         *(f"final_{s}" for s in scores),
         *(f"eval_{s}_rollouts" for s in scores),
