@@ -34,8 +34,7 @@ from isentropic.runs.run import find
 from isentropic.runs.status import read_status
 
 JUDGED, ANSWERS = "judged.json", "answers.csv.gz"
-KS = (1, 2, 4, 8, 16)  # of pass@k
-VOTES = (8, 16)  # of maj@k
+KS, VOTES = (1, 2, 4, 8, 16), (8, 16)  # of pass@k and of maj@k
 LEAVE = 90.0  # seconds that a run may take to save itself
 CURVES = "eval/.+|entropy/mean|control/(up|target)|rollout/(reward|all_right|all_wrong|length)"
 
@@ -241,12 +240,14 @@ def votes(texts: list[list[str]], right: list[list[bool]], k: int, markers: list
 
 
 def as_metrics(folder: Path, found: dict[int, dict[str, float]]) -> None:
-    """As one more part of the run's metrics, so that reports and all that reads run folders have the scores."""
-    names = list(next(iter(found.values())))
+    """As one more part of the run's metrics, where reports read them; of several checkpoints their mean as well."""
+    last, names = max(found), list(next(iter(found.values())))
+    means = {f"last{len(found)}/{n}": sum(one[n] for one in found.values()) / len(found) for n in names}
+    rows = found | ({last: found[last] | means} if len(found) > 1 else {})
     with (folder / f"metrics.{len(metrics_files(folder))}.csv").open("w", newline="") as file:
         lines = csv.writer(file)
-        lines.writerow(["step", *(f"eval/{name}" for name in names)])
-        lines.writerows([rollout, *(values[name] for name in names)] for rollout, values in found.items())
+        lines.writerow(["step", *(f"eval/{name}" for name in rows[last])])
+        lines.writerows([rollout, *(values.get(name, "") for name in rows[last])] for rollout, values in rows.items())
 
 
 def write(study: Study, runs: Path, out: Path) -> None:
@@ -271,7 +272,6 @@ def write(study: Study, runs: Path, out: Path) -> None:
                         cells.setdefault(step, {})[name] = value
             for step, values in sorted(cells.items()):
                 lines.writerow([label, seed, step, *(f"{values[n]:.5g}" if n in values else "" for n in names)])
-    print(f"{len(rows)} rows in {out / 'rows.csv'}", flush=True)
 
 
 def row(runs: Path, label: str, seed: int) -> dict[str, Any]:

@@ -50,3 +50,26 @@ def test_what_differs_from_the_run_is_said(run: Path):
     cfg = compose(loader_of(CONFIGS), "eval", lines)
     count = cfg.rollout.evaluation.count
     assert list(differences(cfg)) == [f"rollout.evaluation.count={count}, and the run had 64"]
+
+
+def test_a_run_from_when_test_problems_followed_its_seed_is_judged_by_its_own(run: Path):
+    settings = {
+        "seed": 7,
+        "task": {"_target_": "isentropic.task.countdown.Countdown", "seed": 7},
+        "rollout": {"seed": 7},
+    }
+    (run / "config.yaml").write_text(json.dumps(settings))
+    cfg = compose(loader_of(CONFIGS), "eval", with_run([f"ckpt_path={run}"]))
+    assert (cfg.task.test_seed, cfg.rollout.evaluation.seed) == (7, 7)
+    chosen = compose(loader_of(CONFIGS), "eval", with_run(["task.test_seed=3", f"ckpt_path={run}"]))
+    assert chosen.task.test_seed == 3
+    own = settings | {"task": {"_target_": "mine.Task", "seed": 7}}
+    (run / "config.yaml").write_text(json.dumps(own))
+    assert not any(one.startswith("task.") for one in with_run([f"ckpt_path={run}"]))
+
+
+def test_a_run_of_now_is_judged_as_it_was(run: Path):
+    settings = {"seed": 7, "task": {"_target_": "isentropic.task.countdown.Countdown", "seed": 7, "test_seed": 0}}
+    (run / "config.yaml").write_text(json.dumps(settings | {"rollout": {"seed": 7, "evaluation": {"seed": 0}}}))
+    cfg = compose(loader_of(CONFIGS), "eval", with_run([f"ckpt_path={run}"]))
+    assert (cfg.task.test_seed, cfg.rollout.evaluation.seed) == (0, 0)

@@ -1,11 +1,14 @@
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isentropic.task import Problem
+from isentropic.task.arithmetic import Arithmetic
+from isentropic.task.countdown import Countdown
 from isentropic.task.endless import Endless, check_held_out, split_of
 
 SQUARES = Endless(lambda i: Problem(str(i), i * i))
@@ -38,3 +41,16 @@ def test_the_held_out_share_is_what_it_says():
 def test_a_share_that_leaves_one_split_empty_is_refused(share):
     with pytest.raises(ValueError, match=f"task.held_out={share} is no share"):
         check_held_out(share)
+
+
+@pytest.mark.parametrize("split, alike", [("train", False), ("validation", True), ("test", True)])
+def test_runs_of_every_seed_are_judged_on_the_same_problems_and_learn_from_others(split, alike):
+    made = (
+        Countdown(numbers=4, largest=9, limit=99, held_out=0.1, seed=0),
+        Arithmetic(pattern="1..99+1..99", template="{question}", marker="", held_out=0.1, seed=0),
+    )
+    for one in made:
+        first, second = ([p.prompt for p in replace(one, seed=seed).problems(split)[:10]] for seed in (0, 1))
+        assert (first == second) is alike
+        drawn = [p.prompt for p in replace(one, test_seed=1).problems(split)[:10]]
+        assert (first == drawn) is not alike

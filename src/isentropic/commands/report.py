@@ -1,9 +1,9 @@
 """Run folders in, a report out: what differs between them, by which statistics, and what cannot be claimed.
 
-    isentropic report FOLDER [LABEL=FOLDER ...] [--out DIR] [--draw METRIC]
+    isentropic report FOLDER [LABEL=FOLDER ...] [--primary avg@8] [--reference grpo] [--draw METRIC] [--out DIR]
 
-Writes report.html, report.md, table.tex, runs.parquet, curves.parquet and figures/ into DIR: by default `report` in the
-folder, or beside one is working where there are several.
+Writes report.html, report.md, table.tex, differences.csv, runs.csv, runs.parquet, curves.parquet and figures/ into DIR:
+by default `report` in the folder, or beside one is working where there are several.
 """
 
 import shlex
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
     except ValueError as error:
         refuse(error)
     print("\n".join(["What differs:", *summary(report), "", "What cannot be claimed:", *cautions(report)]))
-    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, runs.parquet, curves.parquet and figures/")
+    print(f"\nreport: {out / 'report.html'}; beside it report.md, table.tex, CSV, parquet and figures/")
 
 
 def parser() -> ArgumentParser:
@@ -38,7 +38,9 @@ def parser() -> ArgumentParser:
     made.add_argument("folders", nargs="+", metavar="[LABEL=]FOLDER", help="of runs or sweeps, at any depth")
     made.add_argument("--out", type=Path, metavar="DIR", help="where the report is written")
     made.add_argument("--ignore", action="append", default=[], metavar="KEY", help="a config key that is no setting")
-    made.add_argument("--against", metavar="LABEL", help="the group to compare with; else grpo, or the first")
+    made.add_argument("--primary", metavar="METRIC", help="the score by which alone anything is claimed, such as avg@8")
+    made.add_argument("--reference", metavar="LABEL", help="the group to compare with; else grpo, or the first")
+    made.add_argument("--against", metavar="LABEL", help="the same")
     made.add_argument(
         "--draw", action="append", default=[], metavar="METRIC", help="a curve besides, such as policy/grad_norm"
     )
@@ -52,10 +54,13 @@ def write(asked: Namespace, arguments: list[str]) -> tuple[Report, Path]:
     out = asked.out or (folders[0] / "report" if len(folders) == 1 else Path("report"))
     figures = out / "figures"
     figures.mkdir(parents=True, exist_ok=True)
-    for old in (*figures.glob("*.png"), *figures.glob("*.svg")):
+    for old in (old for kind in ("png", "svg", "pdf") for old in figures.glob(f"*.{kind}")):
         old.unlink()
     command = shlex.join(["isentropic", "report", *arguments])
-    report = findings(runs, folders, command, asked.ignore, asked.against, figures, asked.draw)
+    named = {"primary": asked.primary, "called": asked.reference and "--reference"}
+    named = {name: value for name, value in named.items() if value}
+    against = asked.reference or asked.against
+    report = findings(runs, folders, command, asked.ignore, against, figures, more=asked.draw, **named)
     writers = (parquet.curves, parquet.runs, page.write, markdown.write)  # the longest first
     spread(lambda write: write(report, out), writers, chunk=1 if len(runs) > MANY else len(writers))
     return report, out

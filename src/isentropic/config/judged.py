@@ -28,10 +28,21 @@ def with_run(arguments: Sequence[str]) -> list[str]:
         return list(arguments)
     status, own = read_status(run), {key_of(one) for one in arguments}
     told = [now(one) for one in (status.overrides if status else ()) if key_of(one).split(".")[0] not in OWN]
+    told += [] if "task" in own else [one for one in as_before(run) if key_of(one) not in {key_of(t) for t in told}]
     found = [*(one for one in told if key_of(one) not in own), *arguments]
     if Path(path.strip("'\"")) == run:
         found = [one for one in found if key_of(one) != "ckpt_path"] + [f"ckpt_path={run / files.LAST_CHECKPOINT}"]
     return found
+
+
+def as_before(run: Path) -> list[str]:
+    """Of a run from when test problems and their draws followed its seed: what gives it its own again."""
+    file = run / files.CONFIG
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    theirs = flat(text) if text else {}
+    missing = [(key, seed) for key, seed in renamed.FOLLOWED.items() if seed in theirs and key not in theirs]
+    ours = str(theirs.get("task._target_", "")).startswith("isentropic.task.")  # others may have no such key
+    return [f"{key}={theirs[seed]}" for key, seed in missing if ours or not key.startswith("task.")]
 
 
 def run_of(path: Path) -> Path | None:

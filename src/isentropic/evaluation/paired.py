@@ -16,7 +16,8 @@ from isentropic.evaluation import interval
 from isentropic.evaluation.errors import over_problems
 from isentropic.evaluation.scores import RESAMPLES
 from isentropic.evaluation.sets import Sheet
-from isentropic.reporting.analysis.significance import CHANCE, corrected
+from isentropic.reporting.analysis.estimate import holm
+from isentropic.reporting.analysis.significance import CHANCE
 
 EXACT = 2**15  # patterns of signs, from which on they are drawn
 DRAWN = 20_000
@@ -46,7 +47,7 @@ class Difference:
 def differences(ours: Sequence[Sheet], theirs: Sequence[Sheet]) -> list[Difference]:
     """Set by set, in one order of sets and problems. Corrected for the number of sets."""
     tests = [chance(mine, other) for mine, other in zip(ours, theirs, strict=True)]
-    chances = corrected([p for _, p in tests], len(tests))
+    chances = holm(np.array([p for _, p in tests]), len(tests)).tolist()
     return [
         difference(mine, other, test, p, sure)
         for mine, other, (test, p), sure in zip(ours, theirs, tests, chances, strict=True)

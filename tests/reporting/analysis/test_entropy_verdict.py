@@ -55,6 +55,15 @@ def test_drift_is_of_the_last_half(verdict):
     assert "it is steady" in verdict([0.3, 0.31] * 30).words
 
 
+def test_noise_that_wanders_is_no_drift(verdict):
+    rest = np.zeros(160)
+    for i in range(1, 160):
+        rest[i] = 0.9 * rest[i - 1] + np.random.default_rng(i).normal()
+    found = verdict(0.3 + 0.05 * rest)
+    assert abs(found.drift) > 0.03 and found.chance > 0.05
+    assert "no trend stands out of noise" in found.words
+
+
 def test_a_swing_has_its_period(verdict):
     time = np.arange(200)
     found = verdict(0.3 + 0.03 * np.sin(2 * np.pi * time / 12.5) + NOISE.normal(0, 0.005, 200))
@@ -75,8 +84,8 @@ def test_noise_that_remembers_is_no_swing(memory):
 
 
 def test_a_straight_line_is_all_slope():
-    slope, swing, found = trend(np.arange(10, 60), 0.1 + 0.003 * np.arange(50))
-    assert slope == pytest.approx(0.3) and swing == pytest.approx(0, abs=1e-12) and found is None
+    slope, chance, swing, found = trend(np.arange(10, 60), 0.1 + 0.003 * np.arange(50))
+    assert slope == pytest.approx(0.3) and chance == 0 and swing == pytest.approx(0, abs=1e-12) and found is None
 
 
 def test_a_short_run_is_not_judged(verdict):

@@ -1,8 +1,7 @@
-import numpy as np
 import pytest
 
 from isentropic.reporting.analysis.groups import group
-from isentropic.reporting.analysis.scores import final, measured, profile, scores, title
+from isentropic.reporting.analysis.scores import final, measured, scores, title
 from isentropic.runs.run import find
 
 
@@ -34,10 +33,3 @@ def test_each_group_and_metric_has_its_seeds(sweep):
     ]
     assert found[0].seeds == [0, 2] and found[0].values == pytest.approx([0.4, 0.422])
     assert found[0].estimate.point == pytest.approx(0.411) and found[0].estimate.size == 2
-
-
-@pytest.mark.parity
-def test_a_performance_profile_is_that_of_rliable():
-    library = pytest.importorskip("rliable.library")
-    values, thresholds = np.array([0.1, 0.4, 0.4, 0.8]), np.linspace(0, 1, 11)
-    assert profile(values, thresholds).tolist() == library.score_distributions(values[:, None], thresholds).tolist()

@@ -1,16 +1,16 @@
 import pytest
 
 from isentropic.reporting.render.report import findings
-from isentropic.reporting.render.sentences import cautions, summary
+from isentropic.reporting.render.sentences import cautions, headline, summary
 from isentropic.reporting.render.tables import tables
 from isentropic.runs.run import find
 
 
 @pytest.fixture
 def found(tmp_path):
-    def make(*folders, ignore=(), against=None):
+    def make(*folders, ignore=(), against=None, **more):
         (tmp_path / "figures").mkdir(exist_ok=True)
-        return findings(find(folders), list(folders), "command", ignore, against, tmp_path / "figures")
+        return findings(find(folders), list(folders), "command", ignore, against, tmp_path / "figures", **more)
 
     return make
 
@@ -37,7 +37,7 @@ def test_a_claim_needs_spread_seeds_and_an_interval(found, a_run, tmp_path):
                 scores={"eval/avg@8": [0.2, score]},
             )  # fmt: skip
     report = found(tmp_path / "s")
-    assert any(line.startswith("avg@8 is higher than that of grpo: stare (+0.212 [") for line in summary(report))
+    assert any(line.startswith("avg@8 is higher than that of grpo: stare (+0.210 [") for line in summary(report))
     assert table(report, "differences").rows[0][-1] == "higher"
     assert report.reference.label == "grpo" and found(tmp_path / "s", against="stare").reference.label == "stare"
     with pytest.raises(ValueError, match="--against dapo: no group is called so; there are grpo, stare"):
@@ -79,13 +79,13 @@ def test_runs_of_different_metrics_are_compared_by_what_they_share(found, a_run,
 
 
 def test_more_groups_than_can_be_drawn_are_cut_to_the_best(found, a_run, tmp_path):
-    for i in range(20):
+    for i in range(45):
         scores = {"eval/avg@8": [0.2, 0.01 * i]}
         a_run(tmp_path / "s" / f"{i:02}", config={"lr": float(i)}, overrides=[f"lr={float(i)}"], scores=scores)
     report = found(tmp_path / "s")
-    assert [group.label for group in report.shown[:3]] == ["lr=0.0", "lr=19.0", "lr=18.0"] and len(report.shown) == 16
-    assert len(table(report, "scores").rows) == 20
-    assert any(line.startswith("Pictures and comparisons show 16 of 20 groups") for line in cautions(report))
+    assert [group.label for group in report.shown[:3]] == ["lr=0.0", "lr=44.0", "lr=43.0"] and len(report.shown) == 40
+    assert len(table(report, "scores").rows) == 45
+    assert any(line.startswith("Pictures and comparisons show 40 of 45 groups") for line in cautions(report))
 
 
 def test_groups_that_are_judged_otherwise_are_warned_of(found, a_run, tmp_path):
@@ -99,3 +99,45 @@ def test_the_settings_that_differ_are_a_table(found, sweep):
     made = table(found(sweep()), "settings")
     assert made.head == ["key", "grpo", "stare"]
     assert made.rows == [["algorithm.control._target_", "Grpo", "Stare"], ["algorithm.boost", "4", "5"]]
+
+
+def test_the_report_knows_whether_seeds_were_asked_the_same(found, a_run, tmp_path):
+    for seed in range(3):
+        a_run(tmp_path / "before" / str(seed), seed=seed)
+        a_run(tmp_path / "now" / str(seed), seed=seed, config={"task": {"seed": seed, "test_seed": 0}})
+    assert any("on the same held-out problems" in line for line in cautions(found(tmp_path / "now")))
+    told = " ".join(cautions(found(tmp_path / "before")))
+    assert "Runs were judged on 3 draws of held-out problems" in told and "the same held-out" not in told
+    assert "Groups differ in how they are judged (task.test_seed)" in " ".join(cautions(found(tmp_path)))
+
+
+def test_a_primary_score_is_named_or_the_report_says_so(found, sweep):
+    told = " ".join(cautions(found(sweep(seeds=range(5)))))
+    assert "No primary score was named (--primary): claims are corrected for all 3 comparisons, by 3 scores" in told
+    with pytest.raises(
+        ValueError, match="--primary avg@9: no run has such a score; there are avg@8, pass@16, entropy at"
+    ):
+        found(sweep(), primary="avg@9")
+    told = " ".join(cautions(found(sweep(), primary="avg@8")))
+    assert "Claims are by avg@8 alone, which was named, after Holm's correction for 1 comparison;" in told
+
+
+def test_the_report_is_one_sentence_first(found, a_run, tmp_path):
+    for method, base in (("grpo", 0.4), ("stare", 0.6), ("dapo", 0.4)):
+        for seed in range(5):
+            noise = 0.01 * (3 * seed % 5) + 0.004 * (len(method) * (seed + 1) % 3)
+            a_run(
+                tmp_path / "s" / f"{method}{seed}", seed=seed, config={"m": method}, overrides=[f"algorithm={method}"],
+                scores={"eval/avg@8": [0.2, base + noise]}, metrics={"rollout/reflection": [0.0] * 40},
+            )  # fmt: skip
+    report = found(tmp_path / "s", primary="avg@8", against="grpo")
+    assert headline(report).startswith("In avg@8, against grpo: stare is higher (+0.20")
+    assert report.pictures[0].name == "headline" and "stare +0.20" in report.pictures[0].alt
+    assert (
+        "Not drawn, as it is the same in all runs, all the time: share of responses with a refl" in cautions(report)[-1]
+    )
+    assert "nothing stands out of the spread" in headline(
+        found(*sorted((tmp_path / "s").glob("[gd]*")), primary="avg@8")
+    )
+    assert "too few seeds to tell" in headline(found(*sorted((tmp_path / "s").glob("*0"))))
+    assert headline(found(tmp_path / "s" / "grpo0")) == ""

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isentropic.reporting.analysis.power import CHANCE as ERROR
 from isentropic.reporting.analysis.smoothing import BAND, smooth
+from isentropic.reporting.analysis.trend import slope
 from isentropic.runs.metrics import Series
 from isentropic.runs.run import Run
 
@@ -28,6 +30,7 @@ class Verdict:
     in_band: float | None  # share of rollouts within 20 % of the target
     in_band_late: float | None  # the same over the last half
     drift: float | None  # nats per 100 rollouts, over the last half
+    chance: float | None  # of such a drift in noise that remembers
     swing: float | None  # nats: standard deviation about the trend of the last half
     period: float | None  # rollouts: of the oscillation of the last half, if there is one beyond noise
     sentences: list[str]
@@ -39,23 +42,23 @@ class Verdict:
 
 def judge(run: Run) -> Verdict:
     if METRIC not in run.metrics:
-        return Verdict(None, None, None, None, None, None, None, None, ["Its entropy was not logged."])
+        return Verdict(None, None, None, None, None, None, None, None, None, ["Its entropy was not logged."])
     entropy = run.metrics[METRIC]
     steps, values = entropy.steps, entropy.values
     count = max(1, min(FIRST, len(values) // 10))
     start, end = float(values[:count].mean()), float(values[-count:].mean())
     collapse = collapsed(steps, values, start) if len(values) >= SHORTEST else None
     whole, late = band(entropy, run.metrics.get(TARGET))
-    drift = swing = period = None
+    drift = chance = swing = period = None
     if len(values) >= SHORTEST:
         half = slice(len(values) // 2, None)
-        drift, swing, period = trend(steps[half], values[half])
+        drift, chance, swing, period = trend(steps[half], values[half])
     sentences = [
         _of_collapse(start, end, collapse, int(steps[-1]), len(values)),
         *_of_band(whole, late, run.metrics.get(TARGET)),
-        *_of_trend(drift, swing, period, float(values[len(values) // 2 :].mean()), len(values) // 2),
+        *_of_trend(drift, chance, swing, period, float(values[len(values) // 2 :].mean()), len(values) // 2),
     ]
-    return Verdict(start, end, collapse, whole, late, drift, swing, period, sentences)
+    return Verdict(start, end, collapse, whole, late, drift, chance, swing, period, sentences)
 
 
 def collapsed(steps: np.ndarray, values: np.ndarray, start: float) -> int | None:
@@ -75,13 +78,12 @@ def band(entropy: Series, target: Series | None) -> tuple[float | None, float | 
     return (float(inside.mean()), float(inside[len(inside) // 2 :].mean())) if len(inside) else (None, None)
 
 
-def trend(steps: np.ndarray, values: np.ndarray) -> tuple[float, float, float | None]:
-    """Slope per 100 rollouts, standard deviation about it, and the period of what swings."""
-    along = steps - steps.mean()
-    slope = float((along * values).sum() / (along**2).sum())
-    rest = values - values.mean() - slope * along
+def trend(steps: np.ndarray, values: np.ndarray) -> tuple[float, float, float, float | None]:
+    """Slope per 100 rollouts, p of none, standard deviation about it, and the period of what swings."""
+    incline, chance = slope(steps, values)
+    rest = values - values.mean() - incline * (steps - steps.mean())
     each = period(rest)
-    return 100 * slope, float(rest.std()), None if each is None else each * float(np.median(np.diff(steps)))
+    return 100 * incline, chance, float(rest.std()), None if each is None else each * float(np.median(np.diff(steps)))
 
 
 def period(rest: np.ndarray) -> float | None:
@@ -116,11 +118,15 @@ def _of_band(whole: float | None, late: float | None, target: Series | None) -> 
     return [f"{whole:.0%} of the rollouts lie within {BAND:.0%} of {goal}, {late:.0%} in the last half."]
 
 
-def _of_trend(drift: float | None, swing: float | None, period: float | None, level: float, rollouts: int) -> list[str]:
-    if drift is None or swing is None:
+def _of_trend(
+    drift: float | None, chance: float | None, swing: float | None, period: float | None, level: float, rollouts: int
+) -> list[str]:
+    if drift is None or chance is None or swing is None:
         return []
-    moved = abs(drift) / 100 * rollouts
+    moved = abs(drift) / 100 * rollouts > DRIFTS * level
     way = "falls" if drift < 0 else "rises"
-    drifts = f"it still {way}, by {abs(drift):.3f} nats per 100 rollouts" if moved > DRIFTS * level else "it is steady"
+    drifts = f"it still {way}, by {abs(drift):.3f} nats per 100 rollouts" if moved else "it is steady"
+    if moved and not chance < ERROR:
+        drifts = "no trend stands out of noise that remembers"
     swings = f"swings with a period of {period:.0f} rollouts" if period else "does not swing beyond noise"
-    return [f"Over the last half {drifts} ({drift:+.4f}), and {swings} (standard deviation {swing:.4f} nats)."]
+    return [f"Over the last half {drifts} ({drift:+.4f}), and it {swings} (standard deviation {swing:.4f} nats)."]

@@ -1,4 +1,4 @@
-"""Learning curves of groups: the interquartile mean over seeds at each place of an axis, with its interval."""
+"""Learning curves of groups: the mean over seeds at each place of an axis, with its interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isentropic.reporting.analysis.axes import along
-from isentropic.reporting.analysis.bootstrap import curve
+from isentropic.reporting.analysis.estimate import curve
 from isentropic.reporting.analysis.groups import Group
 from isentropic.reporting.analysis.smoothing import smooth
 from isentropic.runs.run import Run

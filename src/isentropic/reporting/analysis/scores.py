@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isentropic.reporting.analysis.bootstrap import Estimate, intervals
+from isentropic.reporting.analysis.estimate import Estimate, intervals
 from isentropic.reporting.analysis.groups import Group
 from isentropic.runs.run import Run
 from isentropic.runs.settings import Scalar
@@ -21,7 +21,7 @@ class Score:
     metric: str
     seeds: list[Scalar]
     values: np.ndarray  # along the seeds
-    estimate: Estimate  # of the interquartile mean
+    estimate: Estimate  # of the mean
 
 
 def measured(runs: Sequence[Run]) -> list[str]:
@@ -65,8 +65,3 @@ def _together(columns: list[np.ndarray]) -> list[Estimate]:
         places = [i for i, column in enumerate(columns) if len(column) == size]
         found |= dict(zip(places, intervals(np.stack([columns[i] for i in places], axis=1)), strict=True))
     return [found[i] for i in range(len(columns))]
-
-
-def profile(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Share of runs that score above each threshold: rliable's performance profile of one task."""
-    return (values[:, None] > thresholds).mean(0)

@@ -13,13 +13,25 @@ from isentropic.reporting.analysis.axes import AXES
 from isentropic.reporting.analysis.groups import Group
 from isentropic.reporting.analysis.learning_curves import Line, line, trace
 from isentropic.reporting.analysis.smoothing import BAND
-from isentropic.reporting.render.style import PANELS, SETTINGS, bundle, frame, panels, plain, save, single, style
+from isentropic.reporting.render.style import (
+    SETTINGS,
+    End,
+    Style,
+    bundle,
+    frame,
+    label_ends,
+    plain,
+    save,
+    single,
+    styles,
+)
 from isentropic.runs.parallel import spread
 from isentropic.runs.run import Run
 
 TITLES = {
     "entropy/mean": "entropy (nats per token)",
     "rollout/length": "response length (tokens)",
+    "rollout/all_right": "share of groups with nothing but right answers",
     "rollout/reflection": "share of responses with a reflection marker",
     "rollout/reward": "reward",
 }
@@ -70,15 +82,18 @@ def curve_lines(groups: Sequence[Group], included: set[Path], more: Sequence[str
     }
 
 
-def curve_pictures(groups: Sequence[Group], included: set[Path], lines: Lines, folder: Path) -> list[Drawing]:
-    """Runs that are not included are drawn thin and grey, up to their end."""
+def curve_pictures(
+    groups: Sequence[Group], included: set[Path], lines: Lines, folder: Path, looks: Sequence[Style] | None = None
+) -> list[Drawing]:
+    """Runs that are not included are drawn thin and grey, up to their end. What never changes is left out."""
+    looks = looks or styles(len(groups))
     runs = [run for group in groups for run in group.runs]
     found: list[Drawing] = []
     for (metric, axis), drawn in lines.items():
         strays = [strays_of(group, included, metric, axis) for group in groups]
-        if any(drawn) or any(one.traces for one in strays):
+        if (any(drawn) or any(one.traces for one in strays)) and not silent(drawn):
             targets = steady_targets(runs) if metric == "entropy/mean" else []
-            found.append(partial(_drawn, metric, axis, drawn, strays, targets, folder))
+            found.append(partial(_drawn, metric, axis, drawn, strays, targets, looks, folder))
     return found
 
 
@@ -93,27 +108,25 @@ def _draw(drawing: Drawing) -> Picture:
 
 
 def _drawn(
-    metric: str, axis: str, lines: list[Line | None], strays: list[Strays], targets: list[float], folder: Path
+    metric: str,
+    axis: str,
+    lines: list[Line | None],
+    strays: list[Strays],
+    targets: list[float],
+    looks: Sequence[Style],
+    folder: Path,
 ) -> Picture:
-    shown = [i for i in range(len(lines)) if lines[i] or strays[i].traces]
     title, across = title_of(metric), AXES[axis]
-    together = len(shown) <= PANELS
-    figure, frames = single() if together else panels(len(shown))
-    for place, index in enumerate(shown):
-        here = frames[0] if together else frames[place]
-        if not together:
-            _others(here, [lines[i] for i in shown if i != index])
-        draw_group(here, index, lines[index], strays[index], metric)
-    for here, index in zip(frames, shown, strict=False):
-        frame(here, title if together else plain(strays[index].group.label, 30), across if together else "")
-        draw_bands(here, targets)
-        known = metric in TITLES or metric.startswith("eval/")  # others may be negative
-        here.set_ylim(bottom=0 if known and metric != "rollout/reward" else min(0, here.get_ylim()[0]))
-    if together:
-        frames[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
-    else:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-        figure.supxlabel(across, fontsize=9)
+    count = sum(drawn is not None for drawn in lines) + sum(bool(one.traces) for one in strays)
+    figure, here = single(count)
+    ends: list[End] = []
+    for look, drawn, stray in sorted(zip(looks, lines, strays, strict=True), key=lambda one: not one[0].quiet):
+        ends += draw_group(here, look, drawn, stray, metric)
+    frame(here, title, across)
+    draw_bands(here, targets)
+    known = metric in TITLES or metric.startswith("eval/")  # others may be negative
+    here.set_ylim(bottom=0 if known and metric != "rollout/reward" else min(0, here.get_ylim()[0]))
+    label_ends(here, ends, figure.get_figheight() - 0.8)
     name = f"{metric.replace('/', '_').replace('@', '_at_')}_{axis}"
     save(figure, folder, name)
     return Picture(
@@ -127,25 +140,32 @@ def title_of(metric: str) -> str:
     return TITLES.get(metric, metric)
 
 
-def draw_group(axis: Any, index: int, drawn: Line | None, strays: Strays, metric: str) -> None:
-    colour, dash, marker = style(index)
+def silent(lines: Sequence[Line | None]) -> bool:
+    """Whether no run's curve ever changes, nor differs from another's."""
+    values = [value for one in lines if one is not None for value in (one.point, *(seed for _, seed in one.seeds))]
+    return bool(values) and max(float(v.max()) for v in values) - min(float(v.min()) for v in values) <= 1e-12
+
+
+def draw_group(axis: Any, look: Style, drawn: Line | None, strays: Strays, metric: str) -> list[End]:
+    """Gives what is to be written at the curves' ends."""
+    ends: list[End] = []
     if drawn is not None:
-        label = f"{plain(drawn.group.label)} (n = {drawn.count})"
-        marked = marker if metric.startswith("eval/") and len(drawn.place) <= 20 else None
-        if drawn.count > 1:
-            bundle(axis, drawn.seeds, colour, alpha=0.35, linewidths=0.7)
-        axis.fill_between(drawn.place, drawn.low, drawn.high, color=colour, alpha=0.18, linewidth=0)
+        marked = look.marker if metric.startswith("eval/") and len(drawn.place) <= 20 and not look.quiet else None
+        if drawn.count > 1 and not look.quiet:
+            bundle(axis, drawn.seeds, look.colour, alpha=0.35, linewidths=0.7)
+            axis.fill_between(drawn.place, drawn.low, drawn.high, color=look.colour, alpha=0.18, linewidth=0)
         axis.plot(
-            drawn.place, drawn.point, color=colour, linestyle=dash, marker=marked, markersize=4, label=label, zorder=3
-        )
+            drawn.place, drawn.point, color=look.colour, linestyle=look.dash, marker=marked, markersize=3,
+            linewidth=0.8 if look.quiet else 1.3, zorder=2 if look.quiet else 3,
+        )  # fmt: skip
+        label = f"{plain(drawn.group.label, 20)} (n = {drawn.count})"
+        ends.append(End(float(drawn.point[-1]), label, "0.4" if look.quiet else look.colour))
     for number, (place, value) in enumerate(strays.traces):
-        label = f"{plain(strays.group.label)}, left out" if not number else None
-        axis.plot(place, value, color=STRAY, linewidth=0.8, linestyle=":", label=label)
-        axis.plot(place[-1:], value[-1:], color=colour, marker="x", markersize=6)
-
-
-def _others(axis: Any, lines: list[Line | None]) -> None:
-    bundle(axis, [(o.place, o.point) for o in lines if o is not None], "0.8", linewidths=0.7, zorder=1)
+        axis.plot(place, value, color=STRAY, linewidth=0.8, linestyle=":")
+        axis.plot(place[-1:], value[-1:], color=look.colour, marker="x", markersize=4.5)
+        if not number:
+            ends.append(End(float(value[-1]), f"{plain(strays.group.label, 20)}, left out", STRAY))
+    return ends
 
 
 def steady_targets(runs: list[Run]) -> list[float]:
@@ -157,16 +177,18 @@ def steady_targets(runs: list[Run]) -> list[float]:
 
 def draw_bands(axis: Any, targets: list[float]) -> None:
     for target in targets:
-        axis.axhspan(
-            target * (1 - BAND), target * (1 + BAND), color="0.88", zorder=0, label=f"target {target:.3g} ± {BAND:.0%}"
-        )
+        axis.axhspan(target * (1 - BAND), target * (1 + BAND), color="0.88", zorder=0)
+        axis.text(
+            0.99, target, f"target {target:.3g} ± {BAND:.0%}", fontsize=7, color="0.35", ha="right", va="bottom",
+            transform=axis.get_yaxis_transform(),
+        )  # fmt: skip
         axis.axhline(target, color="0.4", linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
 
 
 def _note(metric: str) -> str:
     drawn = "Evaluations as they are" if metric.startswith("eval/") else "A running mean over a thirtieth of the run"
     return (
-        f"{drawn}. Thick: interquartile mean over seeds; band: its 95 % bootstrap interval, from 3 seeds on; thin: up"
+        f"{drawn}. Thick: mean over seeds; band: its 95 % t interval, from 3 seeds on; thin: up"
         " to 10 seeds; dotted and grey, with a cross at its end: a run that is left out of the mean."
     )
 

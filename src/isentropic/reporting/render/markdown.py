@@ -1,14 +1,20 @@
 """A report as Markdown, and its scores as a LaTeX table."""
 
+import csv
 import re
 from pathlib import Path
 
-from isentropic.reporting.analysis.bootstrap import FEW
+from isentropic.reporting.analysis.estimate import FEW
 from isentropic.reporting.analysis.scores import Score, title
+from isentropic.reporting.analysis.significance import Comparison
 from isentropic.reporting.render.report import Report
-from isentropic.reporting.render.sentences import cautions, summary
+from isentropic.reporting.render.sentences import cautions, headline, summary
 from isentropic.reporting.render.tables import Table, tables
 
+DIFFERENCES = (
+    "score", "group", "against", "seeds", "seeds_against", "paired", "difference", "low", "high", "spread",
+    "p", "corrected", "comparisons", "findable", "verdict",
+)  # fmt: skip
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 
 
@@ -19,6 +25,7 @@ def markdown(report: Report) -> str:
     parts = [
         f"# {inline(report.title)}",
         f"```bash\n{report.command}\n```",
+        *([_inline(sentence)] if (sentence := headline(report)) else []),
         "## What differs\n\n" + _list(summary(report)),
         "## What cannot be claimed\n\n" + _list(cautions(report)),
         *map(_table, first),
@@ -29,12 +36,12 @@ def markdown(report: Report) -> str:
 
 
 def latex(report: Report) -> str:
-    """A `booktabs` table: group, seeds, interquartile mean and interval of each score."""
+    """A `booktabs` table: group, seeds, mean and interval of each score."""
     metrics = list(dict.fromkeys(score.metric for score in report.scores))
     cells = {(id(score.group), score.metric): score for score in report.scores}
     lines = [
         "% \\usepackage{booktabs}",
-        "% interquartile mean over seeds [95 % bootstrap interval, from 3 seeds on]",
+        "% mean over seeds [95 % t interval, from 3 seeds on]",
         f"\\begin{{tabular}}{{l{'r' * (1 + len(metrics))}}}",
         "\\toprule",
         " & ".join(["group", "seeds", *(_tex(title(metric)) for metric in metrics)]) + r" \\",
@@ -50,6 +57,16 @@ def latex(report: Report) -> str:
 def write(report: Report, folder: Path) -> None:
     (folder / "report.md").write_text(markdown(report), encoding="utf-8")
     (folder / "table.tex").write_text(latex(report), encoding="utf-8")
+    with (folder / "differences.csv").open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(DIFFERENCES)
+        lines.writerows(_difference(pair) for pair in report.comparisons)
+
+
+def _difference(pair: Comparison) -> list[object]:
+    point, low, high, _ = pair.difference
+    values = [pair.metric, pair.ours.label, pair.theirs.label, *pair.sizes, pair.paired, point, low, high, pair.spread]
+    return [*values, pair.p, pair.corrected, pair.among, pair.findable, pair.verdict]
 
 
 def _list(sentences: list[str]) -> str:

@@ -14,7 +14,8 @@ from isentropic.reporting.analysis.smoothing import smooth
 from isentropic.reporting.render import html
 from isentropic.reporting.render.curve_figures import Picture
 from isentropic.reporting.render.report import Report
-from isentropic.reporting.render.sentences import cautions, summary
+from isentropic.reporting.render.score_figures import HEADLINE
+from isentropic.reporting.render.sentences import cautions, headline, summary
 from isentropic.reporting.render.tables import LONGEST, Table, tables
 from isentropic.reporting.render.tokens import payload, sheets
 from isentropic.runs.files import SAMPLES
@@ -54,6 +55,7 @@ def write(report: Report, out: Path) -> Path:
         title=report.title,
         report=report,
         counts=_counts(report),
+        headline=headline(report),
         summary=summary(report),
         cautions=cautions(report),
         odd=told.pop("odd", None),
@@ -62,7 +64,8 @@ def write(report: Report, out: Path) -> Path:
         others=list(told.values()),
         links={report.names[run.folder]: _link(run.folder, out) for run in report.runs},
         ends=_pictures([one for one in report.pictures if one.metric and not one.axis], out),
-        overview=_pictures([one for one in report.pictures if not one.metric], out),
+        first=_pictures([one for one in report.pictures if one.name == HEADLINE], out),
+        overview=_pictures([one for one in report.pictures if not one.metric and one.name != HEADLINE], out),
         curves={AXES[axis]: _pictures([one for one in report.pictures if one.axis == axis], out) for axis in AXES},
         judged=_judged(report, out),
         tokens=payload(answers, "Run") if there else None,

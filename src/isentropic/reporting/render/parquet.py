@@ -7,17 +7,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from isentropic.reporting.analysis.scores import final, measured
 from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
 
-VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "swing", "period")
+VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "chance", "swing", "period")
 TOGETHER = 500  # runs in memory at once
 
 
 def runs(report: Report, folder: Path) -> None:
-    pq.write_table(_runs(report), folder / "runs.parquet")
+    """And as CSV, for those who read no parquet."""
+    table = _runs(report)
+    pq.write_table(table, folder / "runs.parquet")
+    csv.write_csv(table, folder / "runs.csv")
 
 
 def _runs(report: Report) -> Any:

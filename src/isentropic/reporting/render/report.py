@@ -8,12 +8,12 @@ from pathlib import Path
 from isentropic.reporting.analysis.anomalies import Odd, complete, odd, twice
 from isentropic.reporting.analysis.entropy_verdict import Verdict, judge
 from isentropic.reporting.analysis.groups import Group, group
-from isentropic.reporting.analysis.scores import Score, measured, scores
+from isentropic.reporting.analysis.scores import Score, measured, scores, title
 from isentropic.reporting.analysis.significance import Comparison, comparisons
-from isentropic.reporting.render.curve_figures import Picture, curve_lines, curve_pictures, draw
+from isentropic.reporting.render.curve_figures import Picture, curve_lines, curve_pictures, draw, silent
 from isentropic.reporting.render.overview import overview
-from isentropic.reporting.render.score_figures import score_pictures
-from isentropic.reporting.render.style import PANELS, STYLES
+from isentropic.reporting.render.score_figures import headline, score_pictures
+from isentropic.reporting.render.style import COLOURED, SHOWN, styles
 from isentropic.runs.parallel import spread
 from isentropic.runs.run import Run
 
@@ -30,6 +30,7 @@ class Report:
     groups: list[Group]
     shown: list[Group]  # those in pictures and comparisons, the reference first
     reference: Group  # what others are compared with
+    primary: str | None  # the one metric by which anything is claimed, if it was named
     settings: list[str]  # the keys by which groups differ
     notes: list[str]  # sentences about keys that are no settings
     included: set[Path]  # folders of the runs that are in the statistics
@@ -37,6 +38,7 @@ class Report:
     comparisons: list[Comparison]  # of those shown
     verdicts: dict[Path, Verdict]  # on entropy, by the folder of the run
     odd: list[Odd]
+    silent: list[str]  # metrics that are not drawn, as they are the same in all runs, all the time
     pictures: list[Picture]  # in the folder figures/, beside the report
 
 
@@ -47,20 +49,26 @@ def findings(
     ignore: Iterable[str],
     against: str | None,
     figures: Path,
+    primary: str | None = None,
+    called: str = "--against",
     more: Sequence[str] = (),  # metrics to draw besides
 ) -> Report:
-    """Draws into `figures`. Raises ValueError for a key to ignore or a label to compare with that there is not."""
+    """Draws into `figures`. Raises ValueError for a key to ignore, a label or a primary metric that there is not."""
     grouping = group(runs, ignore)
-    reference = _reference(grouping.groups, against)
+    reference = _reference(grouping.groups, against, called)
     repeated = twice(grouping.groups)
     included = {run.folder for run in runs if complete(run) and run.folder not in repeated}
     found = scores(grouping.groups, lambda run: run.folder in included)
-    shown = _shown(grouping.groups, reference, found)
+    first = _primary(runs, primary)
+    shown = _shown(grouping.groups, reference, found, first)
     places = {id(one) for one in shown}
-    compared = comparisons([score for score in found if id(score.group) in places], reference, len(grouping.groups) - 1)
+    scored = [score for score in found if id(score.group) in places]
+    compared = comparisons(scored, reference, len(grouping.groups) - 1, first, alone=against is not None)
     lines = curve_lines(shown, included, more)
-    drawings = overview(shown, included, lines, figures) + score_pictures(shown, found, compared, figures)
-    drawings += curve_pictures(shown, included, lines, figures)
+    looks = styles(len(shown), _differing(shown, compared, reference, first))
+    drawings = headline(told(compared, reference, first), dict(zip(map(id, shown), looks, strict=True)), figures)
+    drawings += overview(shown, included, lines, figures, looks) + score_pictures(shown, scored, figures, looks)
+    drawings += curve_pictures(shown, included, lines, figures, looks)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
         command=command,
@@ -70,6 +78,7 @@ def findings(
         groups=grouping.groups,
         shown=shown,
         reference=reference,
+        primary=first,
         settings=grouping.settings,
         notes=grouping.notes,
         included=included,
@@ -77,8 +86,24 @@ def findings(
         comparisons=compared,
         verdicts=dict(zip((run.folder for run in runs), spread(judge, runs, chunk=500), strict=True)),
         odd=odd(grouping.groups),
-        pictures=draw(drawings, many=len(shown) > PANELS),
+        silent=[metric for (metric, axis), drawn in lines.items() if axis == "rollouts" and silent(drawn)],
+        pictures=draw(drawings, many=len(shown) > COLOURED),
     )
+
+
+def told(compared: Sequence[Comparison], reference: Group, primary: str | None) -> list[Comparison]:
+    """Comparisons with the reference by the score that the report leads with: the primary, else the first."""
+    pairs = [pair for pair in compared if pair.theirs is reference]
+    metric = primary or next((pair.metric for pair in pairs), None)
+    return [pair for pair in pairs if pair.metric == metric]
+
+
+def _differing(shown: list[Group], compared: Sequence[Comparison], reference: Group, primary: str | None) -> list[int]:
+    """Places of groups that differ from the reference, those of which most is known first."""
+    known = [pair for pair in compared if pair.theirs is reference and pair.verdict not in ("open", "too few")]
+    known.sort(key=lambda pair: (pair.metric != primary, pair.verdict.startswith("suggests"), pair.p))
+    places = {id(group): index for index, group in enumerate(shown)}
+    return list(dict.fromkeys(places[id(pair.ours)] for pair in known))
 
 
 def names(runs: Sequence[Run]) -> dict[Path, str]:
@@ -87,7 +112,7 @@ def names(runs: Sequence[Run]) -> dict[Path, str]:
     return {folder: os.path.relpath(path, shared) for folder, path in whole.items()}
 
 
-def _reference(groups: list[Group], against: str | None) -> Group:
+def _reference(groups: list[Group], against: str | None, called: str) -> Group:
     """The one asked for, else GRPO if it is there, else the first."""
     if against is None:
         return next((one for one in groups if one.label.split(" ")[0] == BASELINE), groups[0])
@@ -95,14 +120,23 @@ def _reference(groups: list[Group], against: str | None) -> Group:
         if one.label == against:
             return one
     listed = ", ".join(one.label for one in groups[:20])
-    raise ValueError(f"--against {against}: no group is called so; there are {listed}")
+    raise ValueError(f"{called} {against}: no group is called so; there are {listed}")
 
 
-def _shown(groups: list[Group], reference: Group, found: list[Score]) -> list[Group]:
+def _primary(runs: Sequence[Run], asked: str | None) -> str | None:
+    """By its name in metrics.csv, or as tables write it."""
+    there = measured(runs)
+    known = {name: metric for metric in there for name in (metric, title(metric))}
+    if asked is None or asked in known:
+        return known.get(asked or "")
+    raise ValueError(f"--primary {asked}: no run has such a score; there are {', '.join(map(title, there)) or 'none'}")
+
+
+def _shown(groups: list[Group], reference: Group, found: list[Score], primary: str | None) -> list[Group]:
     """All, the reference first; of more than can be told apart, those with the highest scores."""
     others = [one for one in groups if one is not reference]
-    if len(groups) > STYLES:
-        metric = next(iter(measured([run for one in groups for run in one.runs])), "")
+    if len(groups) > SHOWN:
+        metric = primary or next(iter(measured([run for one in groups for run in one.runs])), "")
         points = {id(score.group): score.estimate.point for score in found if score.metric == metric}
-        others = sorted(others, key=lambda one: -points.get(id(one), float("-inf")))[: STYLES - 1]
+        others = sorted(others, key=lambda one: -points.get(id(one), float("-inf")))[: SHOWN - 1]
     return [reference, *others]

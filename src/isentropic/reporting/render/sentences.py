@@ -1,10 +1,14 @@
 """A report in sentences: what differs, and what cannot be claimed."""
 
-from isentropic.reporting.analysis.bootstrap import FEW
 from isentropic.reporting.analysis.entropy_verdict import Verdict
+from isentropic.reporting.analysis.estimate import FEW
 from isentropic.reporting.analysis.scores import Score, title
 from isentropic.reporting.analysis.significance import ENOUGH, Comparison
-from isentropic.reporting.render.report import Report
+from isentropic.reporting.render.curve_figures import title_of
+from isentropic.reporting.render.report import Report, told
+from isentropic.reporting.render.score_figures import inner
+from isentropic.runs.renamed import FOLLOWED
+from isentropic.runs.run import Run
 
 LONGEST = 16  # sentences of one kind
 FULL = 6  # groups whose scores are all told; of more, the best few, as a table has them all
@@ -23,13 +27,37 @@ def summary(report: Report) -> list[str]:
     return [_what(report), *_levels(report), *_differences(report), *_entropies(report)]
 
 
+def headline(report: Report) -> str:
+    """The report in one sentence: by the score that it leads with, what differs from the reference."""
+    pairs = told(report.comparisons, report.reference, report.primary)
+    if not pairs:
+        return ""
+    score, base = title(pairs[0].metric), report.reference.label
+    sure = [pair for pair in pairs if pair.verdict in ("higher", "lower")]
+    maybe = [pair for pair in pairs if pair.verdict.startswith("suggests")]
+    if not sure and not maybe:
+        few = all(pair.verdict == "too few" for pair in pairs)
+        why = "there are too few seeds to tell" if few else "nothing stands out of the spread of seeds"
+        return f"In {score} no group is shown to differ from {base}: {why}."
+    told_of = "; ".join(f"{pair.ours.label} is {pair.verdict} ({pair.change})" for pair in (sure or maybe)[:BEST])
+    more = f", and {len(sure or maybe) - BEST} others" if len(sure or maybe) > BEST else ""
+    if sure:
+        return f"In {score}, against {base}: {told_of}{more}."
+    return (
+        f"In {score} no group is shown to differ from {base}; suggested: {told_of.replace('is suggests', 'is')}{more}."
+    )
+
+
 def cautions(report: Report) -> list[str]:
     return [
         *_seeds(report),
+        *_tested(report),
+        *_power(report),
         *_open(report),
         *_left_out(report),
         *_many(report),
         *_unlike(report),
+        *_silent(report),
         *report.notes,
     ]
 
@@ -47,7 +75,8 @@ def _what(report: Report) -> str:
 
 def _levels(report: Report) -> list[str]:
     sentences: list[str] = []
-    for metric in dict.fromkeys(score.metric for score in report.scores):
+    along = inner(report.scores) - {report.primary or ""}
+    for metric in dict.fromkeys(score.metric for score in report.scores if score.metric not in along):
         rows = [score for score in report.scores if score.metric == metric and score.group in report.shown]
         rows = sorted(rows, key=lambda score: -score.estimate.point)
         told = rows if len(rows) <= FULL else [s for s in rows if s in rows[:BEST] or s.group is report.reference]
@@ -63,10 +92,13 @@ def _level(score: Score) -> str:
 
 
 def _differences(report: Report) -> list[str]:
-    told = [pair for pair in report.comparisons if pair.verdict not in ("open", "too few")]
-    return _listed([pair for pair in told if pair.verdict in ("higher", "lower")]) + _listed(
-        [pair for pair in told if pair.verdict.startswith("suggests")]
-    )
+    known = [pair for pair in report.comparisons if pair.verdict not in ("open", "too few")]
+    sure = [pair for pair in known if pair.verdict in ("higher", "lower")]
+    maybe = [pair for pair in known if pair.verdict.startswith("suggests")]
+    first = [pair for pair in maybe if report.primary in (None, pair.metric)]
+    others = len(maybe) - len(first)
+    rest = f"By other scores {others} difference{'s are' if others > 1 else ' is'} suggested, which the table has."
+    return _listed(sure) + _listed(first) + ([rest] if others else [])
 
 
 def _listed(pairs: list[Comparison]) -> list[str]:
@@ -77,6 +109,8 @@ def _listed(pairs: list[Comparison]) -> list[str]:
     sentences: list[str] = []
     for (metric, theirs, verdict), ones in found.items():
         groups = "; ".join(f"{pair.ours.label} ({pair.change})" for pair in ones)
+        if verdict == "open" and len(ones) > FULL:
+            groups = f"{len(ones)} groups, which the table of differences has"
         sentences.append(f"{_capital(title(metric))} {SAID[verdict].format(theirs)}: {groups}.")
     return sentences
 
@@ -116,18 +150,53 @@ def _seeds(report: Report) -> list[str]:
     if fewest < FEW:
         return [f"{text}: fewer than {FEW} seeds have no interval, and nothing can be claimed of them."]
     if fewest < ENOUGH:
-        return [f"{text}: with fewer than {ENOUGH} a difference is suggested at most, and intervals are too narrow."]
-    return [f"{text}: enough for a claim, but intervals of few seeds are somewhat too narrow."]
+        return [f"{text}: with fewer than {ENOUGH} a difference is suggested at most."]
+    return [f"{text}: enough for a claim."]
+
+
+def _tested(report: Report) -> list[str]:
+    """What is claimed by, and what was corrected for."""
+    claimed = [pair for pair in report.comparisons if report.primary in (None, pair.metric)]
+    tested = [pair for pair in claimed if pair.verdict != "too few"]
+    if not tested:
+        return []
+    among = tested[0].among
+    if report.primary:
+        return [
+            f"Claims are by {title(report.primary)} alone, which was named, after Holm's correction for {among}"
+            f" comparison{'s' if among > 1 else ''}; by other scores differences are suggested at most."
+        ]
+    metrics = len(dict.fromkeys(pair.metric for pair in tested))
+    return [
+        f"No primary score was named (--primary): claims are corrected for all {among} comparisons, by {metrics}"
+        f" score{'s' if metrics > 1 else ''}, which takes larger differences."
+    ]
+
+
+def _power(report: Report) -> list[str]:
+    """Of the primary score, or of evaluations, by the comparison in the middle."""
+    sentences: list[str] = []
+    metrics = dict.fromkeys(pair.metric for pair in report.comparisons)
+    for metric in [report.primary] if report.primary else [name for name in metrics if name.startswith("eval/")]:
+        pairs = [pair for pair in report.comparisons if pair.metric == metric and pair.findable == pair.findable]
+        if pairs:
+            middle = sorted(pairs, key=lambda pair: pair.findable)[len(pairs) // 2]
+            of = f" ({len(pairs)} comparisons, the one in the middle)" if len(pairs) > 1 else ""
+            sentences.append(
+                f"With these seeds a difference in {title(metric)} of {middle.findable:.3f} would be found with 80 %"
+                f" chance{of}; smaller ones are likely to be missed."
+            )
+    return sentences
 
 
 def _open(report: Report) -> list[str]:
-    sentences = _listed([pair for pair in report.comparisons if pair.verdict == "open"])
+    still = [pair for pair in report.comparisons if pair.verdict == "open"]
+    sentences = _listed([pair for pair in still if report.primary in (None, pair.metric)])
     if few := sum(pair.verdict == "too few" for pair in report.comparisons):
         sentences.append(f"{few} difference{'s are' if few > 1 else ' is'} of too few seeds: see the table.")
-    if any(pair.verdict.startswith("suggests") and pair.difference.size >= ENOUGH for pair in report.comparisons):
+    if any(pair.verdict.startswith("suggests") for pair in report.comparisons):
         sentences.append(
-            "What is only suggested in spite of enough seeds could be chance among so many comparisons (p above 0.05"
-            " after Holm's correction)."
+            "What is only suggested could be chance among so many comparisons: one in twenty of equal groups looks so."
         )
     return sentences
 
@@ -179,9 +248,24 @@ def _unlike(report: Report) -> list[str]:
         without = sum(metric not in run.metrics for run in kept)
         if without:
             sentences.append(f"{_capital(title(metric))} is of {len(kept) - without} runs; {without} did not log it.")
-    if any(pair.metric.startswith("eval/") for pair in report.comparisons):
-        sentences.append("Intervals are over seeds, on the same held-out problems; other problems are not in them.")
-    return sentences
+    return sentences + (_problems(kept) if any(score.metric.startswith("eval/") for score in report.scores) else [])
+
+
+def _silent(report: Report) -> list[str]:
+    names = ", ".join(title_of(metric) for metric in report.silent)
+    return [f"Not drawn, as it is the same in all runs, all the time: {names}."] if names else []
+
+
+def _problems(runs: list[Run]) -> list[str]:
+    """What runs were judged on: in earlier ones the test problems followed the seed."""
+    drawn = [run.config.get("task.test_seed", run.config.get(FOLLOWED["task.test_seed"])) for run in runs if run.config]
+    count = len(set(drawn))
+    if count < 2:
+        return ["Intervals are over seeds, on the same held-out problems; other problems are not in them."]
+    return [
+        f"Runs were judged on {count} draws of held-out problems, by task.test_seed, which was task.seed in earlier"
+        " runs: intervals hold the draw of problems too, and only runs of one draw were asked the same."
+    ]
 
 
 def _capital(text: str) -> str:

@@ -1,7 +1,7 @@
 """How pictures of a report look: colours and dashes that the colour-blind and a grey printer tell apart."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,17 +13,20 @@ from matplotlib.figure import Figure
 
 from isentropic.reporting.render.run_curves import COLOURS, DASHES, MARKERS
 
-STYLES = 16  # that can be told apart, and panels that make a square
-PANELS = 6  # groups up to which one frame holds all; more get a panel each
+SHOWN = 40  # groups in pictures and comparisons
+COLOURED = len(COLOURS)  # groups that colours tell apart; of more, the reference and what differs
+WIDE, HIGH, DPI = 3.8, 2.6, 300  # inches: a column, so that letters can be read there and on a phone
+LINE = 0.14  # inches from one label at a curve's end to the next
 PACKED = 3  # of a PNG: half the time of the usual 6, and files a fiftieth larger
 SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp and readable to screen readers
+    "pdf.fonttype": 42,  # TrueType, as journals ask for
     "svg.hashsalt": "isentropic",  # the same picture is the same file
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "axes.titlesize": 10,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
     "legend.fontsize": 8,
 }
 
@@ -32,6 +35,19 @@ class Style(NamedTuple):
     colour: str
     dash: Any
     marker: str
+    quiet: bool = False  # one of many in grey, without interval and seeds
+
+
+QUIET = Style("0.62", "-", "o", True)
+REFERENCE = Style("#1a1a1a", "-", "o")  # among many
+
+
+class End(NamedTuple):
+    """Of a curve: where its label belongs."""
+
+    height: float
+    label: str
+    colour: str
 
 
 def style(index: int) -> Style:
@@ -39,29 +55,44 @@ def style(index: int) -> Style:
     return Style(COLOURS[colour], DASHES[(colour + turn) % len(DASHES)], MARKERS[(colour + 2 * turn) % len(MARKERS)])
 
 
-def canvas(width: float, height: float, by_hand: bool = False) -> Figure:
-    figure = Figure(figsize=(width, height), dpi=150, layout=None if by_hand else "constrained")
+def styles(count: int, coloured: Sequence[int] | None = None) -> list[Style]:
+    """Of so many groups, the reference first: few are all in colour, of many it and those that differ are."""
+    if count <= COLOURED or coloured is None:
+        return [style(index) for index in range(count)]
+    chosen = [index for index in coloured if index][:COLOURED]
+    others = [style(chosen.index(index)) if index in chosen else QUIET for index in range(1, count)]
+    return [REFERENCE, *others]
+
+
+def canvas(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def single() -> tuple[Figure, list[Any]]:
-    figure = canvas(8, 4)
-    return figure, list(figure.subplots(1, 1, squeeze=False).flat)
+def single(ends: int = 0) -> tuple[Figure, Any]:
+    """One frame, as high as so many labels at its side take."""
+    figure = canvas(WIDE, max(HIGH, 0.8 + LINE * ends))
+    return figure, figure.subplots(1, 1)
 
 
-def panels(count: int) -> tuple[Figure, list[Any]]:
-    """So many frames of one scale; the last row may be shorter. Laid out by hand, which is much faster."""
-    columns = min(count, 4 if count > 9 else 3)
-    rows = -(-count // columns)
-    height = 2.1 * rows + 0.8
-    figure = canvas(10, height, by_hand=True)
-    figure.subplots_adjust(0.05, 0.55 / height, 0.99, 1 - 0.65 / height, wspace=0.1, hspace=0.3)
-    grid = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
-    for spare in grid[count:]:
-        spare.set_visible(False)
-    grid[0].locator_params(nbins=4)  # of all, as they share their axes
-    return figure, grid[:count]
+def label_ends(axis: Any, ends: Sequence[End], height: float) -> None:
+    """Beside curves' ends, in their order and one under the other; `height` of the frame, in inches."""
+    low, high = axis.get_ylim()
+    wanted = sorted(((end.height - low) / ((high - low) or 1), end) for end in ends)
+    step, places = LINE / height, list[float]()
+    for place, _ in wanted:
+        places.append(max(place, places[-1] + step) if places else place)
+    top = 1 + step / 2  # what does not fit is pushed down again
+    for index in range(len(places) - 1, -1, -1):
+        places[index] = min(places[index], top)
+        top = places[index] - step
+    for place, (own, end) in zip(places, wanted, strict=True):
+        axis.annotate(
+            end.label, (1, own), (1.045, place), "axes fraction", va="center", fontsize=7.5, color=end.colour,
+            annotation_clip=False, arrowprops={"arrowstyle": "-", "color": end.colour, "linewidth": 0.6, "shrinkA": 0,
+            "shrinkB": 0, "relpos": (0, 0.5)},
+        )  # fmt: skip
 
 
 def frame(axis: Any, title: str = "", across: str = "", up: str = "") -> None:
@@ -92,3 +123,4 @@ def save(figure: Figure, folder: Path, name: str) -> None:
             figure.set_layout_engine("none")  # or every file would be laid out anew, which takes longer than drawing
         figure.savefig(folder / f"{name}.png", pil_kwargs={"compress_level": PACKED})
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})

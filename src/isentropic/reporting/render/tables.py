@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from isentropic.reporting.analysis.anomalies import Odd
-from isentropic.reporting.analysis.bootstrap import Estimate
+from isentropic.reporting.analysis.estimate import Estimate
 from isentropic.reporting.analysis.groups import ABSENT, Group
 from isentropic.reporting.analysis.scores import Score, final, measured, title
+from isentropic.reporting.analysis.significance import chance
 from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
 
@@ -34,8 +35,8 @@ def scores(report: Report) -> Table:
         for group in _ordered(report)
     ]
     note = (
-        "Interquartile mean over seeds at the end of training, with its 95 % bootstrap interval from 3 seeds on; of up"
-        " to 3 seeds the interquartile mean is their mean. Entropy and reward are over the last tenth of a run."
+        "Mean over seeds at the end of training, with its 95 % t interval from 3 seeds on. Entropy and reward are over"
+        " the last tenth of a run."
     )
     return _cut("scores", "Final scores", note, ["group", "seeds", *map(title, metrics)], rows)
 
@@ -48,19 +49,20 @@ def differences(report: Report) -> Table:
             pair.theirs.label,
             f"{pair.difference.size}{' pairs' if pair.paired else ''}",
             _signed(pair.difference),
-            pair.chance,
-            _plain(pair.probability, 2),
+            chance(pair.p).removeprefix("= "),
+            chance(pair.corrected).removeprefix("= "),
+            f"{pair.findable:.3f}" if pair.findable == pair.findable else "",
             pair.verdict,
         ]
         for pair in report.comparisons
     ]
     note = (
-        "Difference of the interquartile means, seeds paired where both groups have them; and the probability that a"
-        " run of the one beats a run of the other, unpaired. p: Welch's test, or the t-test of pairs, after Holm's"
-        " correction. Open: the interval of the difference holds 0. Suggests: it does not, but there are fewer than 5"
-        " seeds or p is above 0.05."
+        "Mean of the differences of pairs where both groups have the same seeds, else the difference of means; 95 % t"
+        " interval and p of the same test, of pairs or Welch's. Corrected: after Holm's correction, by which alone"
+        " anything is claimed. Findable: what these seeds would have found four times in five. Suggests: p is under"
+        " 0.05, and the corrected one is not, or the score is not the primary one."
     )
-    head = ["score", "group", "against", "seeds", "difference", "p", "probability of improvement", "verdict"]
+    head = ["score", "group", "against", "seeds", "difference", "p", "corrected", "findable", "verdict"]
     return _cut("differences", "Differences", note, head, rows)
 
 
