@@ -24,11 +24,8 @@ def options(group: str) -> list[str]:
 
 RECIPES, EXPERIMENTS = options("algorithm"), options("experiment")
 PARTS = [(step, option) for step in (*STEPS, *LISTS) for option in options(f"algorithm/{step}")]
-# each part with a recipe of its own, and, among what is slow, each recipe with a part of its own
-SOME = [
-    *zip(cycle(RECIPES), PARTS, strict=False),
-    *(pytest.param(*pair, marks=pytest.mark.slow) for pair in zip(RECIPES, cycle(PARTS), strict=False)),
-]
+# each part with a recipe of its own, and each recipe with a part of its own
+SOME = [*zip(cycle(RECIPES), PARTS, strict=False), *zip(RECIPES, cycle(PARTS), strict=False)]
 
 
 @cache
