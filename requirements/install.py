@@ -80,6 +80,8 @@ import importlib.util
 for name in ("torch", "transformers", "lightning", "hydra", "vllm"):
     if importlib.util.find_spec(name):
         __import__(name)
+for name in ("train", "policy.module", "rollout.datamodule", "sampler.hf", "commands.report"):
+    __import__(f"isentropic.{name}")
 """
 
 

@@ -36,6 +36,7 @@ def run(arguments: list[str], **variables: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not slurm"]
     command += ["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder", *places, *arguments]
     variables |= {"HF_HUB_OFFLINE": "1", "MKL_NUM_THREADS": variables["OMP_NUM_THREADS"]}
+    variables["OMP_WAIT_POLICY"] = "PASSIVE"  # more threads than cores would mostly spin
     ended = subprocess.run(command, env=os.environ | variables, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     lines = ended.stdout.strip().splitlines() or ["nothing was said"]
     if ended.returncode:

@@ -38,7 +38,9 @@ def composed(preset: str, *overrides: str):
     return compose(loader_of(CONFIGS), "train", [f"experiment={preset}", *overrides])
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(
+    "preset", [pytest.param(name, marks=pytest.mark.slow if place % 3 else ()) for place, name in enumerate(PRESETS)]
+)
 def test_a_preset_builds_its_parts(preset, offline):
     from isentropic.train import assemble
 
