@@ -33,6 +33,7 @@ def train(cfg: DictConfig) -> float | None:
     with parts(cfg) as (trainer, policy, data):
         # these take seconds, and so wait for the first checks
         from isentropic.callbacks.stop_rules import StopRuleError
+        from isentropic.callbacks.watchdog import OverdueError
         from isentropic.reward import RewardError
         from isentropic.state import StateError
 
@@ -46,7 +47,7 @@ def train(cfg: DictConfig) -> float | None:
             print(f"warning: {sentence}", flush=True)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        except (OSError, RewardError, StateError, StopRuleError) as error:
+        except (OSError, OverdueError, RewardError, StateError, StopRuleError) as error:
             raise BadInput(" ".join(str(error).split())) from error
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 

@@ -11,6 +11,7 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.run import SamplerPhases, policy_of, rollouts_of
 from isentropic.distributed import average, gather
+from isentropic.phases import doing
 from isentropic.policy.module import PolicyModule
 from isentropic.reductions import masked_mean
 from isentropic.rollout.datamodule import RolloutDataModule
@@ -30,7 +31,8 @@ class WeightSync(SamplerPhases):
         self.last: tuple[list[float], list[float]] | None = None  # both sides' scores of it at the last sync
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        rollouts_of(trainer).sampler.start()
+        with doing("the engine's start"):
+            rollouts_of(trainer).sampler.start()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
@@ -54,7 +56,8 @@ class WeightSync(SamplerPhases):
             self.seconds.wait = perf_counter() - start
             pl_module.log("throughput/wait_seconds", self.seconds.wait)
         start = perf_counter()
-        gap = self.sync_weights(data, policy, moved=policy.changed)
+        with doing("sync"):
+            gap = self.sync_weights(data, policy, moved=policy.changed)
         self.seconds.sync = perf_counter() - start
         pl_module.log("throughput/sync_seconds", self.seconds.sync)
         if gap is not None:

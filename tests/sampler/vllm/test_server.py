@@ -283,9 +283,9 @@ def test_no_proxy_stands_between_the_two(monkeypatch):
 
 
 USER = 12345
-STRANGER = """
+STRANGER = f"""
 import os, socket, sys
-os.setgroups([]); os.setgid(%d); os.setuid(%d)
+os.setgroups([]); os.setgid({USER}); os.setuid({USER})
 folder, *memory = sys.argv[1:]
 for what, deed in (("folder", lambda: os.listdir(folder)), ("memory", lambda: [open(path, "rb") for path in memory]),
                    ("socket", lambda: socket.socket(socket.AF_UNIX).connect(folder + "/http"))):
@@ -294,7 +294,7 @@ for what, deed in (("folder", lambda: os.listdir(folder)), ("memory", lambda: [o
         print(what, "open")
     except PermissionError:
         print(what, "closed")
-""" % (USER, USER)
+"""
 
 
 @needs_vllm
