@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from isentropic import phases
-from isentropic.phases import doing, innermost, usual
+from isentropic.phases import doing, innermost, phase_of, usual
 
 
 def test_a_phase_is_known_with_those_around_it_and_times_are_of_those_that_ended(monkeypatch):
@@ -16,8 +16,9 @@ def test_a_phase_is_known_with_those_around_it_and_times_are_of_those_that_ended
         assert innermost()[-1].name == "a test"
     assert seen == ["a test", "a test/a part"]
     assert usual("a test/a part") == 3 and usual("a test") == 10 and usual("a part") is None
-    with pytest.raises(KeyError), doing("a test"):
+    with pytest.raises(KeyError) as error, doing("a test"):
         raise KeyError
+    assert phase_of(error.value) == "a test" and phase_of(KeyError()) is None
     assert usual("a test") == 10 and not [phase for phase in phases.RUNNING if "a test" in phase.name]
 
 

@@ -35,8 +35,17 @@ def doing(name: str) -> Generator[None]:
     try:
         yield
         SECONDS[phase.name].append(monotonic() - phase.began)
+    except BaseException as error:
+        if not hasattr(error, "phase"):
+            error.phase = phase.name  # pyright: ignore[reportAttributeAccessIssue]
+        raise
     finally:
         RUNNING.remove(phase)
+
+
+def phase_of(error: BaseException) -> str | None:
+    """The innermost phase in which an error was raised."""
+    return getattr(error, "phase", None)
 
 
 def usual(name: str) -> float | None:

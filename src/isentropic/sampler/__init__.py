@@ -34,6 +34,10 @@ class Decoding:
             raise ValueError("stop='' is empty; it is a text of one token, or null")
 
 
+class SamplerError(RuntimeError):
+    """An engine that does not start, answer, or take weights, in one sentence."""
+
+
 @dataclass(frozen=True)
 class Completion:
     """What the engine wrote. The end token is included when finish is "stop"."""

@@ -46,7 +46,7 @@ def settings(path, log, **changes):
             "url": None,
             "devices": None,
             "transfer": "file",
-            "timeout": 240.0,
+            "timeout": 900.0,
             "log": str(log),
             **changes,
         }
@@ -347,7 +347,7 @@ from pathlib import Path
 from isentropic.sampler.vllm.server import VllmServerSampler
 settings = dict(path=sys.argv[1], dtype="float32", max_model_len=256, max_num_seqs=64, max_num_batched_tokens=256,
                 kv_cache_gib=0.03, gpu_memory_utilization=0.3, enforce_eager=True, tensor_parallel_size=1,
-                logprobs="all", url=None, devices=None, transfer="file", timeout=240.0, log=sys.argv[2])
+                logprobs="all", url=None, devices=None, transfer="file", timeout=900.0, log=sys.argv[2])
 sampler = VllmServerSampler(**settings)
 sampler.start()
 from safetensors.torch import load_file
