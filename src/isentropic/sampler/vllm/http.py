@@ -49,7 +49,8 @@ class Service:
             raise SamplerError(self.lost(error)) from error
         if code != 200:
             said = " ".join(text.decode(errors="replace").split())[:300]
-            raise SamplerError(f"the server at {self.url} answered {route} with {code}: {said}")
+            more = f"; its log, {self.log}, says more" if self.log and code >= 500 else ""
+            raise SamplerError(f"the server at {self.url} answered {route} with {code}: {said}{more}")
         return json.loads(text) if text else None
 
     def answer(self, route: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
