@@ -85,6 +85,7 @@ def test_of_two_ranks_the_one_that_is_left_ends_and_frees_the_folder(start, tmp_
     if killed == 1:
         assert process.returncode != 0 and said.strip(), said
         assert status.status == "failed", (status, said)
+        assert "error: another rank has ended" in said and "Traceback" not in said, said
 
 
 def children(pid: int) -> list[int]:

@@ -52,6 +52,7 @@ def train(cfg: DictConfig) -> float | None:
             raise BadInput(" ".join(str(error).split())) from error
         except (MemoryError, RuntimeError) as error:
             raise_without_memory(cfg, error)
+            raise_without_rank(error)
             raise
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
@@ -145,6 +146,15 @@ def raise_without_memory(cfg: DictConfig, error: BaseException) -> None:
     if ran_out(error):
         phase = phase_of(error) or "the start"
         raise BadInput(f"{phase} ran out of memory; {what_to_lower(phase, plain(cfg))}") from error
+
+
+def raise_without_rank(error: BaseException) -> None:
+    """Raises BadInput where a collective has lost one of its ranks, whose own words are those that matter."""
+    from isentropic.distributed import lost_a_rank
+
+    if lost_a_rank(error):
+        said = " ".join(str(error).split())[:200]
+        raise BadInput(f"another rank has ended, without which this one cannot go on ({said}); resume") from error
 
 
 def find_last(cfg: DictConfig) -> bool:
