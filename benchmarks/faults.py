@@ -122,7 +122,8 @@ class Run:
         after, card = here(), card_memory()
         for pid, _ in left:
             os.kill(pid, signal.SIGKILL)
-        inside = sorted(str(path.relative_to(self.tmp)) for path in self.tmp.rglob("*") if not path.is_dir())
+        files = [path.relative_to(self.tmp) for path in self.tmp.rglob("*") if not path.is_dir()]
+        inside = sorted(str(path) for path in files if not path.parts[0].startswith("torchinductor"))  # its cache
         shutil.rmtree(self.tmp, ignore_errors=True)
         errors = [line for line in self.said("err").splitlines() if line.strip()]
         return {

@@ -49,6 +49,7 @@ ACROSS = {
     "algorithm/test_markers.py": "each part, by what it says of itself",
     "algorithm/config/test_recipes.py": "each recipe, composed from its parts",
     "policy/model/test_fused_logprobs_gpu.py": "the head on a card",
+    "rollout/sampling/test_ranks.py": "samplers that remember, on two ranks",
     "slurm/test_slurm.py": "sweeps, requeues and the preflight on a real SLURM",
     "assets/test_base_model.py": "the base model that ships with the package",
 }

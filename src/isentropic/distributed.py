@@ -31,6 +31,13 @@ def rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
+def lost_a_rank(error: BaseException) -> bool:
+    """Whether this is what a collective says when a rank of it has ended."""
+    lost = "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused"
+    gloo = "gloo" in str(error) and any(text in str(error) for text in lost)
+    return gloo or (isinstance(error, dist.DistError) if dist.is_available() else False)
+
+
 def largest(count: int) -> int:
     """The largest of a number over all ranks."""
     return int(gather(torch.tensor([float(count)], device=_device())).max())

@@ -33,7 +33,9 @@ def train(cfg: DictConfig) -> float | None:
     with parts(cfg) as (trainer, policy, data):
         # these take seconds, and so wait for the first checks
         from isentropic.callbacks.stop_rules import StopRuleError
+        from isentropic.callbacks.watchdog import OverdueError
         from isentropic.reward import RewardError
+        from isentropic.sampler import SamplerError
         from isentropic.state import StateError
 
         go_on(cfg, policy.algorithm.control, own)
@@ -46,8 +48,12 @@ def train(cfg: DictConfig) -> float | None:
             print(f"warning: {sentence}", flush=True)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        except (OSError, RewardError, StateError, StopRuleError) as error:
+        except (OSError, OverdueError, RewardError, SamplerError, StateError, StopRuleError) as error:
             raise BadInput(" ".join(str(error).split())) from error
+        except (MemoryError, RuntimeError) as error:
+            raise_without_memory(cfg, error)
+            raise_without_rank(error)
+            raise
     return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
 
 
@@ -147,6 +153,25 @@ def assemble(
                     f"{score.name} needs rollout.evaluation.count={data.evaluation.count} to be at least {score.k}"
                 )
     return trainer, policy, data
+
+
+def raise_without_memory(cfg: DictConfig, error: BaseException) -> None:
+    """Raises BadInput, with what to lower, where the error says that there is no more memory."""
+    from isentropic.phases import phase_of
+    from isentropic.planning.exhausted import ran_out, what_to_lower
+
+    if ran_out(error):
+        phase = phase_of(error) or "the start"
+        raise BadInput(f"{phase} ran out of memory; {what_to_lower(phase, plain(cfg))}") from error
+
+
+def raise_without_rank(error: BaseException) -> None:
+    """Raises BadInput where a collective has lost one of its ranks, whose own words are those that matter."""
+    from isentropic.distributed import lost_a_rank
+
+    if lost_a_rank(error):
+        said = " ".join(str(error).split())[:200]
+        raise BadInput(f"another rank has ended, without which this one cannot go on ({said}); resume") from error
 
 
 def find_last(cfg: DictConfig) -> bool:

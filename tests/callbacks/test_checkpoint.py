@@ -2,9 +2,12 @@ import csv
 import json
 import multiprocessing
 import os
+import random
 import resource
+import shutil
 import signal
 import sys
+import time
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from lightning import Trainer
 from torch.distributed.checkpoint.api import CheckpointException
 
 from isentropic.callbacks.checkpoint import Checkpoint, reason, remove, replace
+from isentropic.train import set_aside
 
 
 def files(folder):
@@ -244,3 +248,43 @@ def test_of_ranks_that_failed_the_first_is_heard():
 def test_an_interval_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1 rollout"):
         saving(0)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_at_random_moments_learns_what_one_does_that_never_was(run, tmp_path):
+    """The seed is printed; SEED=... repeats it."""
+    seed = int(os.environ.get("SEED", time.time_ns() % 10**6))
+    print(f"SEED={seed}")
+    draw = random.Random(seed)
+    whole = run([saving(3)], steps=40, enable_checkpointing=True)
+    rows = values_of(tmp_path)
+    shutil.rmtree(tmp_path / "checkpoints")
+    (tmp_path / "metrics.csv").unlink()
+    path, kills = tmp_path / "checkpoints" / "last.ckpt", 0
+    for _ in range(200):
+        going_on = {"ckpt_path": path} if path.exists() else {}
+        set_aside(tmp_path / "metrics.csv", resumed=True)
+        process = multiprocessing.get_context("fork").Process(
+            target=run, args=([saving(3)],), kwargs={"steps": 40, "enable_checkpointing": True} | going_on
+        )
+        process.start()
+        process.join(draw.uniform(0.05, 0.6) if kills < 8 else None)
+        if process.exitcode == 0:
+            break
+        kills += 1
+        process.kill()
+        process.join()
+    assert process.exitcode == 0 and kills > 0
+    assert values_of(tmp_path) == rows
+    assert torch.equal(last(tmp_path)["state_dict"]["weight"], whole.weight)
+
+
+def values_of(folder):
+    """Of each rollout all that was logged, whatever part of the run wrote it, and however often."""
+    found = {}
+    for file in folder.glob("metrics*.csv"):
+        with file.open() as lines:
+            for row in csv.DictReader(lines):
+                if row["rollout/reward"]:
+                    found.setdefault(int(float(row["step"])), set()).add(tuple(sorted(row.items())))
+    return found

@@ -5,7 +5,7 @@ import pytest
 import torch
 from fixtures.tasks import Digits
 
-from isentropic.callbacks.weight_sync import WeightSync, canary
+from isentropic.callbacks.weight_sync import SyncError, WeightSync, canary
 from isentropic.sampler.hf import TransformersSampler
 
 
@@ -66,6 +66,26 @@ def test_an_engine_that_ignores_weights_is_caught_at_the_first_update(run):
     with pytest.raises(RuntimeError, match="weights did not arrive: after an update of the policy"):
         run(Deaf)
     assert run.module.rollouts == 1 and run.module.changed
+
+
+class OtherNames(TransformersSampler):
+    """As where an engine knows a model's weights by names of its own."""
+
+    def update_weights(self, weights):
+        super().update_weights((name.replace("mlp", "ffn"), value) for name, value in weights)
+
+
+class OtherShapes(TransformersSampler):
+    def update_weights(self, weights):
+        super().update_weights((name, value[..., :5]) for name, value in weights)
+
+
+@pytest.mark.parametrize("kind, why", [(OtherNames, "weight model.layers.0.ffn"), (OtherShapes, "[Ss]hape|[Ss]ize")])
+def test_weights_of_other_names_or_shapes_are_one_sentence_with_what_to_do(run, kind, why):
+    wanted = rf"^the sampler did not take .*({why}).*it must hold the model of policy"
+    with pytest.raises(SyncError, match=wanted) as said:
+        run(kind)
+    assert "\n" not in str(said.value) and str(said.value).endswith("which knows no other names")
 
 
 def test_a_stale_head_is_caught_on_the_fixed_sequence(run):

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.commands.plan import composed, planned
+from isentropic.planning.architecture import read
 
 SCRIPT = Path(__file__).with_name("planning_rank.py")
 
@@ -82,3 +83,39 @@ def test_a_prompt_goes_through_once_for_the_answers_of_its_group(small):
     short = replace(shared, max_tokens_per_micro_batch=40)
     assert [len(part) for part in short.micro_batches(8)] == [3, 2, 3]
     assert sum(map(short.tokens, short.micro_batches(8))) < sum(map(each.tokens, each.micro_batches(8)))
+
+
+CONFIG = {
+    "model_type": "qwen2", "vocab_size": 24, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "max_position_embeddings": 4096,
+}  # fmt: skip
+
+
+def read_as(**config):
+    """What is planned of a run that would pack and share prompts, on a model of this config."""
+    settings = ["policy.model.packing=true", "policy.model.share_prompts=true"]
+    settings += ["policy.optimization.max_tokens_per_micro_batch=2000", "policy.optimization.max_tokens_no_grad=2000"]
+    return planned(composed(*settings), read("a folder", CONFIG | config))
+
+
+@pytest.mark.parametrize(
+    "config, packed, shared, said",
+    [
+        ({}, True, True, None),
+        ({"use_sliding_window": False, "sliding_window": 8}, True, True, None),
+        ({"use_sliding_window": True, "sliding_window": 8}, True, False, "layers have a window"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, True, False, "layers have a window"),
+        ({"layer_types": ["full_attention", "linear_attention"]}, False, False, "of the kinds linear_attention"),
+        ({"attn_logit_softcapping": 50.0}, False, False, "its attention caps its scores"),
+    ],
+)
+def test_what_a_model_cannot_have_is_not_planned_and_said(config, packed, shared, said):
+    plan = read_as(**config)
+    assert (plan.work.packed, plan.work.share_prompts) == (packed, shared)
+    told = [sentence for sentence in plan.advice if sentence.startswith("policy.model.")]
+    assert len(told) == (said is not None) and all(said in sentence for sentence in told)
+
+
+def test_padded_rows_take_more_time_than_packed_ones():
+    packed, padded = read_as(), read_as(attn_logit_softcapping=50.0)
+    assert padded.duration.phases["update"] > packed.duration.phases["update"]

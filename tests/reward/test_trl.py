@@ -66,3 +66,22 @@ def test_isolated_functions_judge_answers_one_by_one(functions, answer):
     made.close()
     assert scores.by_name["same_as_solution"] == [1.0, 0.0, None]
     assert scores.by_name["raises"] == [1.0, 0.0, 1.0] and scores.failed == {"same_as_solution": 0, "raises": 1}
+
+
+EVALUATES = """
+import json
+
+def value(completions, **kwargs):
+    return [float(eval(completion)) for completion in completions]
+"""
+
+
+@pytest.mark.slow
+def test_text_that_an_isolated_function_evaluates_reaches_for_nothing(tmp_path, answer):
+    (tmp_path / "evaluates.py").write_text(EVALUATES)
+    made = rewards(f"{tmp_path}/evaluates.py:value", isolated=True, timeout=20.0, on_error="zero")
+    texts = ["2 + 2", "json.loads.__globals__ and 9", "[x for x in (1, 2)].pop()", "print(9) or 9", "(1).__class__(9)"]
+    with pytest.warns(UserWarning, match=r"reward\.value \(.*\) raised, ended its process"):
+        scores = made([answer(text, place=i) for i, text in enumerate(texts)])
+    made.close()
+    assert scores.by_name["value"] == [4.0, 0.0, 2.0, 0.0, 0.0] and scores.failed == {"value": 3}

@@ -18,6 +18,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.graceful_stop import LIMIT, STOP, GracefulStop, leave
 from isentropic.callbacks.run import earlier_metrics, policy_of
+from isentropic.callbacks.watchdog import OverdueError
 from isentropic.policy.checkpoint_files import on_disk
 from isentropic.runs import files
 from isentropic.runs.metrics import read_metrics
@@ -139,7 +140,7 @@ class Checkpoint(callbacks.Checkpoint):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         self.stop.release()
-        stopped = isinstance(exception, KeyboardInterrupt | SystemExit)
+        stopped = isinstance(exception, KeyboardInterrupt | SystemExit | OverdueError)
         # ranks that were interrupted anywhere cannot save together, and no run goes on from half of a rollout's updates
         between = not self.learning and policy_of(pl_module).rollouts > self.saved
         if stopped and trainer.world_size == 1 and between:

@@ -1,5 +1,7 @@
 """The sampler's life: start, weights after each update, sleep while the policy trains; and an alarm if the two part."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import cycle, islice
 from time import perf_counter
 
@@ -11,13 +13,15 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.run import SamplerPhases, policy_of, rollouts_of
 from isentropic.distributed import average, gather
+from isentropic.phases import doing
 from isentropic.policy.module import PolicyModule
 from isentropic.reductions import masked_mean
 from isentropic.rollout.datamodule import RolloutDataModule
+from isentropic.sampler import SamplerError
 
 
 class WeightSync(SamplerPhases):
-    """Raises RuntimeError, on all ranks, when log-probs say that the sampler does not hold the policy's weights."""
+    """Raises SyncError, on all ranks, when log-probs say that the sampler does not hold the policy's weights."""
 
     def __init__(self, tolerance: float, canary_tokens: int) -> None:
         """Raises ValueError for a tolerance of 0 and for a canary too short to have a log-prob."""
@@ -30,7 +34,8 @@ class WeightSync(SamplerPhases):
         self.last: tuple[list[float], list[float]] | None = None  # both sides' scores of it at the last sync
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        rollouts_of(trainer).sampler.start()
+        with doing("the engine's start"):
+            rollouts_of(trainer).sampler.start()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
@@ -54,7 +59,8 @@ class WeightSync(SamplerPhases):
             self.seconds.wait = perf_counter() - start
             pl_module.log("throughput/wait_seconds", self.seconds.wait)
         start = perf_counter()
-        gap = self.sync_weights(data, policy, moved=policy.changed)
+        with doing("sync"):
+            gap = self.sync_weights(data, policy, moved=policy.changed)
         self.seconds.sync = perf_counter() - start
         pl_module.log("throughput/sync_seconds", self.seconds.sync)
         if gap is not None:
@@ -69,7 +75,8 @@ class WeightSync(SamplerPhases):
         """Sends the weights and has both sides score a fixed sequence: the gap, or None if the sampler cannot score."""
         engine = data.sampler
         engine.wake()
-        engine.update_weights(policy.weights(engine.dtype))
+        with refused(policy.model.path):
+            engine.update_weights(policy.weights(engine.dtype))
         self.canary = self.canary or canary(data, self.canary_tokens)
         theirs, ours = engine.score(self.canary), policy.score(self.canary)
         if theirs is None:
@@ -78,7 +85,7 @@ class WeightSync(SamplerPhases):
         gap = sum(abs(a - b) for a, b in zip(theirs, ours, strict=True)) / len(ours)
         gap, stuck = average(torch.tensor([gap, float(stuck)], dtype=torch.float64)).tolist()
         if stuck:
-            raise RuntimeError(
+            raise SyncError(
                 "weights did not arrive: after an update of the policy the sampler scores a fixed sequence exactly as "
                 "before it"
             )
@@ -106,10 +113,29 @@ class WeightSync(SamplerPhases):
 
     def check(self, gap: float, where: str) -> None:
         if not gap <= self.tolerance:
-            raise RuntimeError(
+            raise SyncError(
                 f"sampler and policy disagree by {gap:.4g} nats per token, more than tolerance={self.tolerance}, on "
                 f"{where}"
             )
+
+
+class SyncError(SamplerError):
+    """A sampler that does not hold the policy's weights."""
+
+
+@contextmanager
+def refused(path: str) -> Generator[None]:
+    """Raises SyncError where the sampler's names or shapes are not the policy's."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, SyncError):
+        raise
+    except (ValueError, RuntimeError) as error:
+        said = " ".join(str(error).split())[:400]
+        raise SyncError(
+            f"the sampler did not take the policy's weights ({said}); it must hold the model of policy.model.path="
+            f"{path} as it is: leave sampler.path out, or take sampler=transformers, which knows no other names"
+        ) from error
 
 
 def canary(data: RolloutDataModule, length: int) -> list[int]:

@@ -95,18 +95,19 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
     from isentropic.planning.duration import duration
     from isentropic.planning.memory import memory
     from isentropic.planning.plan import Plan
-    from isentropic.planning.workload import workload
+    from isentropic.planning.workload import as_read, workload
 
     card, lengths, algorithm = build(cfg, "card"), build(cfg, "lengths"), build(cfg, "algorithm")
     build(cfg, "policy.optimization")  # which checks its own sizes
     with bad_input():
         name = cfg.policy.model.path
         model = model or architecture(name, cfg.architectures)
-        work = workload({part: plain(cfg, part) for part in READ}, algorithm, lengths)
+        asked = workload({part: plain(cfg, part) for part in READ}, algorithm, lengths)
+        work, notes = as_read(asked, model)
         held = memory(model, work, card)
         took = duration(model, work, card, held.cache)
         found = (model, work, card, held)
-        return Plan(name, *found, took, advice(*found), quicker(*found))
+        return Plan(name, *found, took, notes + advice(*found), quicker(*found))
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def differences(ours: Sequence[Sheet], theirs: Sequence[Sheet]) -> list[Differen
 def difference(ours: Sheet, theirs: Sheet, test: str, p: float, sure: float) -> Difference:
     values = by_problem(ours, theirs)
     several = len(values) > 1
-    low, high = map(float, interval(values, RESAMPLES))
+    low, high = map(float, interval([values], RESAMPLES))
     error = over_problems(values)
     point = float(values.mean())
     return Difference(

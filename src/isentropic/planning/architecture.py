@@ -9,6 +9,8 @@ from typing import Any, cast
 
 from omegaconf import OmegaConf
 
+from isentropic.policy.model.packed_attention import PACKABLE
+
 FAMILIES = ("llama", "qwen2", "qwen3")
 
 
@@ -27,6 +29,8 @@ class Architecture:
     tied: bool
     biased: bool  # queries, keys and values
     context: int  # tokens it reads
+    padded: str | None = None  # why its rows are read padded, whatever policy.model.packing says; None where they pack
+    windowed: bool = False  # some layers see only the last tokens, so that prompts are not shared
 
     @property
     def queries(self) -> int:
@@ -134,4 +138,19 @@ def read(path: str, config: Mapping[str, Any]) -> Architecture:
         tied=bool(config.get("tie_word_embeddings", False)),
         biased=family == "qwen2" or bool(config.get("attention_bias", False)),
         context=int(config["max_position_embeddings"]),
+        padded=why_padded(config),
+        windowed="sliding_attention" in kinds(config)
+        or bool(config.get("use_sliding_window") and config.get("sliding_window")),
     )
+
+
+def kinds(config: Mapping[str, Any]) -> set[str]:
+    """Of its layers."""
+    return set(config.get("layer_types") or ["full_attention"])
+
+
+def why_padded(config: Mapping[str, Any]) -> str | None:
+    """As a run finds at its start, of what config.json tells."""
+    if others := kinds(config) - PACKABLE:
+        return f"its layers are of the kinds {', '.join(sorted(others))}"
+    return "its attention caps its scores" if config.get("attn_logit_softcapping") else None

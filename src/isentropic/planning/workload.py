@@ -6,6 +6,7 @@ from typing import Any
 
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.distributed import alone
+from isentropic.planning.architecture import Architecture
 from isentropic.planning.lengths import Lengths
 from isentropic.policy.batching.micro_batches import split_evenly, split_padded
 from isentropic.policy.batching.packing import Prompts, split_by_prompt
@@ -175,6 +176,17 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         verifiers=settings["task"].get("workers"),
         lengths=within_context(lengths, answering, rollout["decoding"]["max_tokens"]),
     )
+
+
+def as_read(work: Workload, model: Architecture) -> tuple[Workload, list[str]]:
+    """What a run makes of its settings at its start for this model, and a sentence on what it does not follow."""
+    if work.packed and model.padded:
+        said = f"policy.model.packing=true: rows are read padded, as {model.padded}; memory and time are those of that"
+        return replace(work, packed=False, share_prompts=False), [said]
+    if work.share_prompts and model.windowed:
+        said = "policy.model.share_prompts=true: each answer reads its own prompt, as layers have a window"
+        return replace(work, share_prompts=False), [said]
+    return work, []
 
 
 def within_context(lengths: Lengths, engine: Engine | None, longest: int) -> Lengths:

@@ -16,6 +16,7 @@ from torchmetrics import MetricCollection
 from isentropic.algorithm import diagnostics
 from isentropic.algorithm.algorithm import Algorithm
 from isentropic.batch import Drive, Metrics, PerToken, RolloutBatch, ScoredBatch, TokenStats, Vitals
+from isentropic.phases import doing
 from isentropic.policy.batching.balance import balanced
 from isentropic.policy.batching.micro_batches import MicroBatch, concat, dummy_row, micro_batches, pack
 from isentropic.policy.checkpoint_files import CheckpointFiles
@@ -93,6 +94,10 @@ class PolicyModule(LightningModule):
         self.optimization.obey(optimizer.optimizer, schedule)
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
+        with doing("update"):
+            self.learn(rollouts)
+
+    def learn(self, rollouts: RolloutBatch) -> None:
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
         batch = self.score_rollout(balanced(rollouts, self.updates) if self.optimization.balance else rollouts)
         drive = self.algorithm.control.update(self.vitals(batch))

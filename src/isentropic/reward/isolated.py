@@ -1,5 +1,6 @@
 """Functions of one's own in the judges' processes, where what they parse or run can neither hang nor break the run.
 
+Text that a function evaluates may name nothing private, no frame, and no builtin that acts, as with any judge.
 A judge is named `isentropic.reward.isolated:trl=package.module.name`, so that the function is there before the limits.
 """
 
@@ -12,6 +13,7 @@ from isentropic.reward.functions import asked_for, function_at
 from isentropic.reward.limits import settled
 from isentropic.task import Status, Verdict
 from isentropic.task.judge_pool import JudgePool
+from isentropic.tools.guard import guard
 
 Judged = tuple[float, bool, Status]
 WORDS = {
@@ -28,6 +30,7 @@ def __getattr__(name: str) -> Callable[[Mapping[str, Any]], Judged]:
     function, several = function_at(path), convention == "trl"
 
     def judge(given: Mapping[str, Any]) -> Judged:
+        guard()
         value = settled(function, **asked_for(function, given))
         if several:
             (value,) = value

@@ -6,6 +6,7 @@ from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from isentropic.batch import RolloutBatch
+from isentropic.phases import doing
 from isentropic.reward import Answer
 from isentropic.rollout.collate import collate
 from isentropic.rollout.prompts import PromptEncoder
@@ -47,7 +48,8 @@ class RolloutGenerator:
         """
         prompts = [self.prompts.encode(problem) for problem in problems]
         seeds = [self.seed_of(draw, group, apart or count) for group in groups]
-        answers = self.sampler.sample(prompts, count, seeds, decoding)
+        with doing("sampling"):
+            answers = self.sampler.sample(prompts, count, seeds, decoding)
         completions = [completion for group in answers for completion in group]
         texts = self.prompts.tokenizer.batch_decode(
             [completion.tokens for completion in completions],
@@ -55,7 +57,8 @@ class RolloutGenerator:
             clean_up_tokenization_spaces=False,
         )
         asked, ids = repeat(problems, count), repeat(groups, count)
-        verdicts = self.task.verify(asked, texts)
+        with doing("verification"):
+            verdicts = self.task.verify(asked, texts)
         numbers = [problem.id for problem in asked]
         batch = collate(repeat(prompts, count), completions, verdicts, ids, numbers)
         rows = zip(asked, texts, completions, verdicts, ids, strict=True)

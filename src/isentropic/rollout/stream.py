@@ -10,6 +10,7 @@ import torch
 
 from isentropic.batch import RolloutBatch
 from isentropic.distributed import average, gather_pairs, largest, rank, world_size
+from isentropic.phases import doing
 from isentropic.reductions import group_mean
 from isentropic.reward import Answer
 from isentropic.reward.total import PARTS, Rewards, Tally, means
@@ -98,7 +99,10 @@ class RolloutStream:
 
     def fill(self) -> RolloutBatch:
         """The next rollout; the only place where ranks meet, as an update may run while another is drawn."""
-        drawn = self.coming.result() if self.coming else self.draw()
+        with doing("rollout"):
+            return self.filled(self.coming.result() if self.coming else self.draw())
+
+    def filled(self, drawn: Drawn) -> RolloutBatch:
         self.coming = self.snapshot = None
         tries = largest(drawn.tries)  # ranks need not ask equally often
         wanted = self.prompts // world_size()
@@ -131,7 +135,8 @@ class RolloutStream:
             seen.update(tally(asked))
             seen.update(answer.verdict.status for answer in answers)
             seen["reflection"] += sum(reflects(answer.text) for answer in answers)
-            scores = self.rewards(answers)
+            with doing("rewards"):
+                scores = self.rewards(answers)
             tally_of_rewards.add(scores)
             asked = replace(asked, reward=torch.tensor(scores.total, dtype=torch.float32))
             rates += rates_of(asked, self.position)
@@ -187,7 +192,8 @@ class EvaluationStream:
     def __iter__(self) -> Iterator[RolloutBatch]:
         for ids in self.batches:
             problems = [self.problems[i] for i in ids]
-            batch, *_ = self.generator.generate(problems, ids, self.count, self.decoding, "test", APART)
+            with doing("evaluation"):
+                batch, *_ = self.generator.generate(problems, ids, self.count, self.decoding, "test", APART)
             if ids is self.batches[-1]:
                 self.generator.sampler.participate_idle(self.decoding)
             yield batch

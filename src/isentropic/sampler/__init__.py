@@ -39,6 +39,10 @@ class Decoding:
         return self.temperature == 0
 
 
+class SamplerError(RuntimeError):
+    """An engine that does not start, answer, or take weights, in one sentence."""
+
+
 @dataclass(frozen=True)
 class Completion:
     """What the engine wrote. The end token is included when finish is "stop"."""

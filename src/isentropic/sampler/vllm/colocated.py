@@ -18,10 +18,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler import Completion, Decoding, Sampler, SamplerError
 from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.vllm import keeper
-from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory
+from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory, starting
 from isentropic.sampler.vllm.isolation import (
     check_card,
     kept_group,
@@ -43,7 +43,7 @@ def available() -> bool:
 class VllmSampler(Sampler):
     """Log-probs are of the distribution that is sampled from: after temperature, top_k, top_p and min_p, renormalised.
 
-    Raises ValueError for settings, prompts or weights that do not fit, RuntimeError where the weights are not there.
+    Raises ValueError for settings, prompts or weights that do not fit, SamplerError where the weights are not there.
     """
 
     path: str  # model folder
@@ -100,7 +100,8 @@ class VllmSampler(Sampler):
             from vllm import LLM
 
             settings = engine_settings(self)
-            self.engine = LLM(self.path, **settings)
+            with starting(self.path):
+                self.engine = LLM(self.path, **settings)
             if self.tp_group:
                 forget_shared_memory()
         if not settings["enable_sleep_mode"]:
@@ -152,12 +153,12 @@ class VllmSampler(Sampler):
         self.wake_part("weights")
         self.wake_part("kv_cache")
         if not self.loaded:
-            raise RuntimeError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
+            raise SamplerError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
         with untouched_process(self.enforce_eager), without_search():
             return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
 
     def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Raises ValueError for a missing name, tied aliases included, and RuntimeError where `weights` fails midway.
+        """Raises ValueError for a missing name, tied aliases included, and SamplerError where `weights` fails midway.
 
         After either, the engine refuses to sample until a whole load.
         """
@@ -168,12 +169,14 @@ class VllmSampler(Sampler):
         with untouched_process(self.enforce_eager):
             try:
                 self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": named})
+            except torch.OutOfMemoryError:
+                raise
             except Exception as error:
-                raise RuntimeError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
+                raise SamplerError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
         check_arrived(self.names, seen)
         # entries are found by token ids, so those of the old weights would be taken for the new
         if not self.engine.reset_prefix_cache():
-            raise RuntimeError("the engine kept its cache of the old weights; no request may run during a load")
+            raise SamplerError("the engine kept its cache of the old weights; no request may run during a load")
         self.loaded = True
 
     def sleep(self) -> None:
@@ -188,7 +191,7 @@ class VllmSampler(Sampler):
 
     def wake_part(self, part: str) -> None:
         if self.engine is None:
-            raise RuntimeError("the engine was not started")
+            raise SamplerError("the engine was not started")
         if part in self.asleep:
             torch.cuda.empty_cache()  # what the trainer cached and does not use
             self.engine.wake_up([part])

@@ -2,11 +2,16 @@
 
 # pyright: basic
 
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
+
+from isentropic.sampler import SamplerError
 
 
 @runtime_checkable
@@ -72,6 +77,23 @@ def engine_settings(sampler: ColocatedSettings) -> dict[str, Any]:
     if dist.is_initialized() and dist.get_world_size() > 1:
         settings["distributed_executor_backend"] = "external_launcher"
     return settings
+
+
+@contextmanager
+def starting(path: str) -> Generator[None]:
+    """Raises SamplerError for whatever vLLM says against a model or its memory, with what to do about it."""
+    try:
+        yield
+    except (ValueError, RuntimeError, AssertionError, NotImplementedError) as error:
+        said = " ".join(str(error).split())[:400] or type(error).__name__
+        if isinstance(error, torch.OutOfMemoryError) or re.search("memory|KV cache", said):
+            what = (
+                "lower sampler.kv_cache_gib or sampler.gpu_memory_utilization, or free what other programs hold; "
+                "isentropic plan says how much fits"
+            )
+        else:
+            what = "sampler=transformers answers without vLLM"
+        raise SamplerError(f"vLLM could not start with {path} ({said}); {what}") from error
 
 
 def forget_shared_memory() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from isentropic.sampler import SamplerError
 from isentropic.sampler.vllm import keeper
 
 DIRECT = build_opener(ProxyHandler({}))  # a proxy leads out of a cluster, where no server of ours is
@@ -35,7 +36,7 @@ HUB = "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"
 
 
 class Service:
-    """A server at a URL. Raises RuntimeError, in one sentence, where it cannot be reached or refuses."""
+    """A server at a URL. Raises SamplerError, in one sentence, where it cannot be reached or refuses."""
 
     def __init__(self, url: str, timeout: float, process: "subprocess.Popen[bytes] | None", log: Path | None) -> None:
         self.url, self.timeout, self.process, self.log = url.rstrip("/"), timeout, process, log
@@ -45,10 +46,11 @@ class Service:
         try:
             code, text = self.answer(route, data, self.timeout)
         except (URLError, OSError, HTTPException) as error:
-            raise RuntimeError(self.lost(error)) from error
+            raise SamplerError(self.lost(error)) from error
         if code != 200:
             said = " ".join(text.decode(errors="replace").split())[:300]
-            raise RuntimeError(f"the server at {self.url} answered {route} with {code}: {said}")
+            more = f"; its log, {self.log}, says more" if self.log and code >= 500 else ""
+            raise SamplerError(f"the server at {self.url} answered {route} with {code}: {said}{more}")
         return json.loads(text) if text else None
 
     def answer(self, route: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
@@ -78,7 +80,7 @@ class Service:
     def await_health(self) -> None:
         end = time.monotonic() + self.timeout
         while True:
-            failure: Exception = RuntimeError("it is not healthy")
+            failure: Exception = OSError("it is not healthy")
             try:
                 if self.answer("/health", None, 5)[0] == 200:
                     return
@@ -86,7 +88,7 @@ class Service:
                 failure = error
             ended = self.process is not None and self.process.poll() is not None
             if ended or time.monotonic() > end:
-                raise RuntimeError(self.lost(failure)) from failure
+                raise SamplerError(self.lost(failure)) from failure
             time.sleep(0.2)
 
     def check(self, path: str, context: int) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isentropic.batch import DTYPES
 from isentropic.distributed import rank
-from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler import Completion, Decoding, Sampler, SamplerError
 from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
 from isentropic.sampler.vllm.engine_args import server_arguments
@@ -28,7 +28,7 @@ class VllmServerSampler(Sampler):
     """Rank 0 starts the server and sends it the weights; every rank asks it for its own completions.
 
     A server at `url`, of whoever started it, must have been given `--logprobs-mode processed_logprobs`. Raises
-    ValueError for settings, prompts, weights or a server that do not fit, RuntimeError where the server fails.
+    ValueError for settings, prompts, weights or a server that do not fit, SamplerError where the server fails.
     """
 
     path: str  # model folder
@@ -102,7 +102,7 @@ class VllmServerSampler(Sampler):
 
     def request(self, prompt: Sequence[int], settings: dict[str, Any]) -> Any:
         if self.service is None:
-            raise RuntimeError("the server was not started")
+            raise SamplerError("the server was not started")
         if WANT_LOGPROBS in settings:
             settings = settings | {"extra_args": {WANT_LOGPROBS: settings[WANT_LOGPROBS]}}
             del settings[WANT_LOGPROBS]
@@ -114,7 +114,7 @@ class VllmServerSampler(Sampler):
     ) -> list[list[Completion]]:
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
         if not self.loaded:
-            raise RuntimeError("the server has no weights; they are lost by a load that fails")
+            raise SamplerError("the server has no weights; they are lost by a load that fails")
         every, ends = EVERY[self.logprobs], end_tokens(self.path, decoding.stop)
         rows = [
             (prompt, draws(decoding, seed + child, ends, bool(every) and place % every == 0, self.whole_completions))
@@ -136,12 +136,12 @@ class VllmServerSampler(Sampler):
         return [row[str(token)]["logprob"] for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
     def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        """Raises ValueError for an unknown or missing name, tied aliases included, and RuntimeError where it fails.
+        """Raises ValueError for an unknown or missing name, tied aliases included, and SamplerError where it fails.
 
         After either, no sampling until a whole load.
         """
         if self.service is None:
-            raise RuntimeError("the server was not started")
+            raise SamplerError("the server was not started")
         self.loaded = False
         if dist.is_initialized():
             dist.barrier()  # no rank is still being answered when the old weights go
@@ -154,7 +154,7 @@ class VllmServerSampler(Sampler):
             self.sender.send(self.service, named)
         check_arrived(self.names, seen)
         if rank() == 0 and not self.service.call("/reset_prefix_cache")["success"]:
-            raise RuntimeError("the server kept its cache of the old weights; no request may run during a load")
+            raise SamplerError("the server kept its cache of the old weights; no request may run during a load")
         if dist.is_initialized():
             dist.barrier()  # no rank asks before the weights are there
         self.loaded = True
@@ -184,7 +184,7 @@ def draws(decoding: Decoding, seed: int, ends: list[int], says: bool, whole: boo
 def completion_of(answer: dict[str, Any]) -> Completion:
     choice = answer["choices"][0]
     if choice["finish_reason"] not in ("stop", "length"):
-        raise RuntimeError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
+        raise SamplerError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
     told = answer["kv_transfer_params"] or {}
     if LOGPROBS in told:
         return Completion(choice["token_ids"], told[LOGPROBS], choice["finish_reason"])
