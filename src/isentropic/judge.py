@@ -92,7 +92,7 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
     with bad_input("folder"):
         stack.enter_context(locked(folder))
         begin(folder, settings_of(cfg, asked, weights, data))
-        said += keep_versions(folder, weights, tokenizer, sampler.dtype, data, ROOT)
+        said += keep_versions(folder, weights, tokenizer, "the server's" if served else sampler.dtype, data, ROOT)
     answers = sum(one.answers for one in asked)
     said.append(f"sets: {', '.join(one.name for one in asked)}; {answers:,} answers; {folder}")
     print("\n".join(said), flush=True)
