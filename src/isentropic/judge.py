@@ -64,6 +64,9 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
     cfg.policy.model.path = subject
     parts = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key not in ("hydra", "card", "lengths")])
     check(plain(parts), look=by_source)
+    for name, least in (("batch", 1), ("seed", 0)):
+        if not isinstance(cfg[name], int) or isinstance(cfg[name], bool) or cfg[name] < least:
+            raise BadInput(f"{name}={cfg[name]} is not a whole number of at least {least}")
     return cfg, found
 
 
