@@ -91,7 +91,7 @@ def test_a_long_answer_is_cut_to_what_the_model_reads(on_file, capsys):
         (["evaluation/protocol=stapo"], r"evaluation/protocol=stapo does not exist: .*did you mean stapo_"),
         (["evaluation.protocol.only=[aime99]"], r"only=\[aime99\] is no set of dapo"),
         (["evaluation.protocol.exams.avg32.sets=[nowhere]"], "the set nowhere does not exist"),
-        (["evaluation.protocol.exams.avg32.sets=['aime24[99]']"], r"aime24\[99\] asks for 99 problems, and aime24 has 3"),
+        (["evaluation.protocol.exams.avg32.sets=['aime24[99]']"], "asks for 99 problems, and aime24 has 3"),
         (["evaluation.protocol.scores=[pass@8]"], "pass@8 needs 8 answers of each problem"),
         (["sets.aime24.path=gone.jsonl"], "gone.jsonl is not a file"),
         (["sets.aime24.question=text"], r"lacks text; its columns are problem, answer"),
