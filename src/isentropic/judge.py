@@ -64,6 +64,9 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
     cfg.policy.model.path = subject
     parts = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key not in ("hydra", "card", "lengths")])
     check(plain(parts), look=by_source)
+    for name, least in (("batch", 1), ("seed", 0)):
+        if not isinstance(cfg[name], int) or isinstance(cfg[name], bool) or cfg[name] < least:
+            raise BadInput(f"{name}={cfg[name]} is not a whole number of at least {least}")
     return cfg, found
 
 
@@ -92,7 +95,7 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
     with bad_input("folder"):
         stack.enter_context(locked(folder))
         begin(folder, settings_of(cfg, asked, weights, data))
-        said += keep_versions(folder, weights, tokenizer, sampler.dtype, data, ROOT)
+        said += keep_versions(folder, weights, tokenizer, "the server's" if served else sampler.dtype, data, ROOT)
     answers = sum(one.answers for one in asked)
     said.append(f"sets: {', '.join(one.name for one in asked)}; {answers:,} answers; {folder}")
     print("\n".join(said), flush=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from isentropic.algorithm.algorithm import Algorithm
     from isentropic.algorithm.control import Controller
+    from isentropic.evaluation import Score
     from isentropic.policy.module import PolicyModule
     from isentropic.rollout.datamodule import RolloutDataModule
     from isentropic.sampler import Sampler
@@ -118,10 +119,8 @@ def assemble(
     with bad_input("reward"):
         reward = Rewards(build(cfg, "reward") or {})
     data = build(cfg, "rollout", task=task, sampler=sampler, reward=reward)
-    with bad_input("rollout.evaluation"):
-        evaluated = data.evaluated()
-    for score in scores.values():
-        score.sets = evaluated if list(evaluated) != [""] else {}
+    with bad_input():
+        scored_apart(scores, data)
     policy = build(
         cfg, "policy", algorithm=algorithm, evaluation=MetricCollection(scores),
         batch_size=data.batch_size, temperature=data.decoding.temperature,
@@ -147,11 +146,6 @@ def assemble(
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
         check_sampler(algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
-        for score in scores.values():
-            if score.k > data.evaluation.count:
-                raise ValueError(
-                    f"{score.name} needs rollout.evaluation.count={data.evaluation.count} to be at least {score.k}"
-                )
     return trainer, policy, data
 
 
@@ -172,6 +166,17 @@ def raise_without_rank(error: BaseException) -> None:
     if lost_a_rank(error):
         said = " ".join(str(error).split())[:200]
         raise BadInput(f"another rank has ended, without which this one cannot go on ({said}); resume") from error
+
+
+def scored_apart(scores: "dict[str, Score]", data: "RolloutDataModule") -> None:
+    """Tells each score the sets that are judged. Raises ValueError for one that needs more answers than are asked."""
+    evaluated = data.evaluated()
+    for score in scores.values():
+        score.sets = evaluated if list(evaluated) != [""] else {}
+        if score.k > data.evaluation.count:
+            raise ValueError(
+                f"{score.name} needs rollout.evaluation.count={data.evaluation.count} to be at least {score.k}"
+            )
 
 
 def find_last(cfg: DictConfig) -> bool:

@@ -61,3 +61,24 @@ def test_no_completions_are_an_error():
 def test_sizes_below_one_are_refused(k, resamples):
     with pytest.raises(ValueError, match="at least 1"):
         AvgAtK(k, resamples)
+
+
+def test_of_several_sets_each_is_scored_and_all_weigh_the_same():
+    metric = AvgAtK(k=1, resamples=200)
+    metric.sets = {"aime24": range(0, 2), "math500[4]": range(10, 14)}
+    value = judged(metric, {0: [1], 1: [1], 10: [1], 11: [0], 12: [0], 13: [0]}).compute()
+    assert set(value) == {
+        f"{name}{bound}" for name in ("avg@1", "aime24/avg@1", "math500[4]/avg@1") for bound in ("", "_low", "_high")
+    }
+    assert (value["aime24/avg@1"], value["math500[4]/avg@1"]) == (1.0, 0.25)
+    assert value["avg@1"] == pytest.approx(0.625)  # not 3 of 6
+    assert value["avg@1_low"] <= 0.625 <= value["avg@1_high"] < 1
+    assert metric.logged() == ["avg@1", "aime24/avg@1", "math500[4]/avg@1"]
+
+
+def test_one_set_with_a_name_scores_under_both_names():
+    metric, plain = AvgAtK(k=1, resamples=200), AvgAtK(k=1, resamples=200)
+    metric.sets = {"math500[128]": range(0, 3)}
+    value = judged(metric, {0: [1], 1: [0], 2: [0]}).compute()
+    alone = judged(plain, {0: [1], 1: [0], 2: [0]}).compute()
+    assert all(value[name] == alone[name] == value[f"math500[128]/{name}"] for name in alone)

@@ -10,6 +10,7 @@ from isentropic.evaluation.protocol import Exam, Protocol, parsed
 from isentropic.sampler import Decoding
 
 FOLDER = Path(__file__).parents[2] / "configs" / "evaluation" / "protocol"
+DOCS = Path(__file__).parents[2] / "docs" / "evaluation.md"
 FILES = sorted(FOLDER.glob("*.yaml"))
 DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=8, stop=None)
 EXAM = Exam(sets=["aime24", "math500[100]"], count=4, decoding=DECODING)
@@ -149,3 +150,22 @@ def test_greedy_has_one_answer():
 
 def test_the_number_stands_in_the_name():
     assert parsed("math500[128]") == ("math500", 128) and parsed("aime24") == ("aime24", None)
+
+
+def row(name: str) -> str:
+    """Of the table in docs/evaluation.md."""
+    node = read(name)
+    cells = []
+    for exam in node["exams"].values():
+        one = exam["decoding"]
+        tokens = "training's" if isinstance(one["max_tokens"], str) else f"{one['max_tokens']:,}"
+        filters = f"{one['temperature']:g} / {one['top_p']:g} / {one['top_k'] or 'off'}"
+        drawn = "greedy" if one["temperature"] == 0 else filters
+        cells.append((f"{', '.join(exam['sets'])} @{exam['count']}", f"{drawn}, {tokens}"))
+    exams, drawn = ("; ".join(dict.fromkeys(column)) for column in zip(*cells, strict=True))
+    assumed = ", ".join(node["assumed"]) or "-"
+    return f"| `{name}` | {exams} | {drawn} | {', '.join(node['graders'])} | {node['grade']} | {assumed} |"
+
+
+def test_the_table_of_the_docs_is_that_of_the_files():
+    assert [line for line in DOCS.read_text().splitlines() if line.startswith("| `")] == [row(name) for name in NUMBERS]

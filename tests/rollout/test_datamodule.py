@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 import torch
 from fixtures.models import saving
@@ -148,3 +150,64 @@ def test_the_policy_is_judged_on_the_split_it_is_told_to_be(parts):
         assert judged == parts.sums().problems(split)[:3]
     with pytest.raises(ValueError, match=r"evaluation.split=train must be validation or test"):
         EvaluationSettings(split="train", problems=3, count=1, batch=3, decoding=parts.decoding())
+
+
+class Sets(Digits):
+    """The same test problems, as two sets: the first five of them, and four more."""
+
+    def sets(self, split):
+        return {"first": 5, "second": 4} if split == "test" else {}
+
+    def problems(self, split):
+        problems = self.sums.problems(split)
+        return problems[:9] if split == "test" else problems
+
+
+@pytest.mark.parametrize(
+    "number, found",
+    [
+        (None, {"first": range(5), "second": range(5, 9)}),
+        (5, {"first": range(5), "second": range(5, 9)}),
+        (4, {"first[4]": range(4), "second": range(5, 9)}),
+        (2, {"first[2]": range(2), "second[2]": range(5, 7)}),
+    ],
+)
+def test_all_problems_of_each_set_are_judged_or_the_number_is_in_the_name(parts, number, found):
+    asked = EvaluationSettings(split="test", problems=number, count=1, batch=3, decoding=parts.decoding())
+    data = parts.rollouts(parts.scripted(parts.some_right), task=Sets(parts.sums()), evaluation=asked)
+    assert data.evaluated() == found
+    groups = [group for batch in data.val_dataloader() for group in batch.group.tolist()]
+    assert groups == [place for part in found.values() for place in part]
+
+
+def test_one_set_has_no_name_but_where_it_is_not_asked_whole(parts):
+    def data(number):
+        asked = EvaluationSettings(split="test", problems=number, count=1, batch=3, decoding=parts.decoding())
+        return parts.rollouts(parts.scripted(parts.some_right), evaluation=asked)
+
+    size = len(data(1).problems_of("test"))
+    assert data(3).evaluated() == ({"": range(3)} if size == sys.maxsize else {"test[3]": range(3)})
+    if size == sys.maxsize:
+        with pytest.raises(ValueError, match="makes problems without end; say how many"):
+            data(None).evaluated()
+
+
+def test_greedy_is_for_evaluations_of_one_answer(parts):
+    greedy = parts.decoding(temperature=0.0)
+    EvaluationSettings(split="test", problems=3, count=1, batch=3, decoding=greedy)
+    with pytest.raises(ValueError, match="count=2 completions at temperature=0 would all be the same"):
+        EvaluationSettings(split="test", problems=3, count=2, batch=3, decoding=greedy)
+    with pytest.raises(ValueError, match=r"rollout.decoding.temperature=0.0 is not above 0"):
+        parts.rollouts(parts.scripted(parts.some_right), decoding=greedy)
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 16])
+def test_more_ranks_than_problems_each_have_one_to_answer(parts, monkeypatch, ranks):
+    data = parts.rollouts(parts.scripted(parts.some_right), batch_size=64, judged=3)
+    data.check_ranks(ranks)
+    found = []
+    for rank in range(ranks):
+        monkeypatch.setattr("isentropic.rollout.stream.rank", lambda rank=rank: rank)
+        monkeypatch.setattr("isentropic.rollout.stream.world_size", lambda: ranks)
+        found.append({group for batch in data.val_dataloader() for group in batch.group.tolist()})
+    assert all(found) and set.union(*found) == {0, 1, 2}

@@ -101,3 +101,27 @@ def test_templates_and_examples_are_texts_or_files(tmp_path):
         examples_of([{"user": "1+1"}])
     with pytest.raises(ValueError, match=r"rollout\.examples=nowhere\.json is not a file"):
         examples_of("nowhere.json")
+
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    "template, end",
+    [
+        (CHATML, "<|im_end|>"),
+        ("{% for m in messages %}{{ m.role }}: {{ m.content }} <eos>{% endfor %}", "<eos>"),
+        ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}", None),
+        ("{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}", None),
+        ("{{ raise_exception('no assistants here') }}", None),
+    ],
+)
+def test_what_a_template_writes_after_an_answer_ends_it(tiny_model, template, end):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)  # as of a base model: its own end token is another
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.chat_template = template
+    assert PromptEncoder(tokenizer, True, None, [], {}).answer_end == end
+    assert PromptEncoder(tokenizer, False, None, [], {}).answer_end is None

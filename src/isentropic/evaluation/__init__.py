@@ -67,8 +67,8 @@ class Score(Metric, ABC):
             )
         return self.score(right, asked)
 
-    def told(self, sets: list[PerProblem]) -> dict[str, Tensor]:
-        """The mean over sets of their means, and its interval."""
+    def told(self, sets: list[Tensor]) -> dict[str, Tensor]:
+        """From the scores of each set's problems the mean over sets of their means, and its interval."""
         low, high = interval(sets, self.resamples)
         mean = torch.stack([scores.mean() for scores in sets]).mean()
         return {self.name: mean, f"{self.name}_low": low, f"{self.name}_high": high}
@@ -109,7 +109,7 @@ def places(part: range, like: Tensor) -> Tensor:
     return torch.arange(part.start, part.stop, device=like.device)
 
 
-def interval(sets: list[PerProblem], resamples: int) -> tuple[Tensor, Tensor]:
+def interval(sets: list[Tensor], resamples: int) -> tuple[Tensor, Tensor]:
     """95 % by bootstrap over the problems of each set (Efron 1979), the same on any number of ranks."""
     draw = torch.Generator().manual_seed(0)
     drawn: list[Tensor] = []

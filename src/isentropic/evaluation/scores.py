@@ -75,7 +75,7 @@ def at(kind: type[PassAtK], k: int, sheet: Sheet) -> PerProblem:
 
 def told(scores: PerProblem) -> Found:
     """Their mean, its 95 % interval by bootstrap over problems, and its error over problems; null for one problem."""
-    ends = [float(end) for end in interval(scores, RESAMPLES)] if len(scores) > 1 else [None, None]
+    ends = [float(end) for end in interval([scores], RESAMPLES)] if len(scores) > 1 else [None, None]
     return {
         "value": float(scores.double().mean()),
         "low": ends[0],

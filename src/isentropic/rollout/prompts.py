@@ -82,9 +82,10 @@ class PromptEncoder:
             text = self.tokenizer.apply_chat_template(chat, tokenize=False, **self.template_arguments)
         except (TemplateError, TypeError, ValueError, KeyError):  # one that knows no assistant
             return None
-        ids = self.tokenizer.encode(str(text).rpartition(SAID)[2].lstrip(), add_special_tokens=False)
-        added = self.tokenizer.added_tokens_decoder
-        return added[ids[0]].content if ids and ids[0] in added and added[ids[0]].special else None
+        _, found, after = str(text).rpartition(SAID)
+        special = [one.content for one in self.tokenizer.added_tokens_decoder.values() if one.special and one.content]
+        first = [token for token in special if found and after.lstrip().startswith(token)]
+        return max(first, key=len, default=None)
 
     def shown(self, problem: Problem) -> str:
         """As the policy reads it, special tokens included."""

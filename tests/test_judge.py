@@ -1,0 +1,194 @@
+"""A model judged by a protocol: from the command line, as a user would, and what is said of what cannot be."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from isentropic.config.build import BadInput
+from isentropic.evaluation.answers import ANSWERS, read_answers
+from isentropic.judge import judge
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = ROOT / "src" / "isentropic" / "assets" / "countdown"
+FEW = ("training.sets=['countdown[6]']", "training.count=4", "batch=8")
+
+
+def question(folder: Path, count: int = 3) -> str:
+    """A set of the tiny model's own characters, in a file."""
+    file = folder / "sums.jsonl"
+    file.write_text("".join(json.dumps({"problem": f"{i}+{i}=", "answer": str(2 * i)}) + "\n" for i in range(count)))
+    return str(file)
+
+
+@pytest.fixture
+def on_file(tiny_model, tmp_path):
+    """The arguments of an evaluation of the tiny model on a file, by a paper's protocol made small."""
+    exam = "evaluation.protocol.exams.avg32"
+    return [
+        f"subject={tiny_model}", "evaluation/protocol=dapo", "evaluation.protocol.graders=[math_verify]",
+        f"sets.aime24.path={question(tmp_path)}", "sets.aime24.question=problem", "evaluation.protocol.chat=false",
+        "evaluation.protocol.template='{question}'", f"{exam}.decoding.max_tokens=8", "rule.workers=1",
+        f"{exam}.count=4", f"folder={tmp_path}/eval",
+    ]  # fmt: skip
+
+
+def texts(folder: Path) -> dict:
+    return {one.key: (one.seed, one.text, one.right) for one in read_answers(folder)}
+
+
+def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, capsys):
+    judge(on_file)
+    said, folder = capsys.readouterr().out, tmp_path / "eval"
+    assert "protocol dapo: DAPO" in said and "assumed, as the source does not say it: template" in said
+    assert "aime24: 12/12 answers" in said
+    assert {one.name for one in folder.iterdir()} >= {
+        "answers.jsonl", "problems.jsonl", "config.yaml", "versions.json", "scores.json",
+    }  # fmt: skip
+    assert list(json.loads((folder / "scores.json").read_text())) == ["aime24/avg@4"]
+    before = texts(folder)
+    judge(on_file)  # and asks nothing
+    assert texts(folder) == before and len(before) == 12
+    versions = json.loads((folder / "versions.json").read_text())
+    assert len(versions["data"]["aime24"]) == len(versions["weights"]) == len(versions["tokenizer"]) == 64
+
+
+@pytest.mark.slow
+def test_going_on_with_other_settings_is_refused_with_what_differs(on_file, tmp_path):
+    judge(on_file)
+    before = (tmp_path / "eval" / "config.yaml").read_text()
+    with pytest.raises(BadInput, match=r"folder: .*holds an evaluation with other settings: seed=5, and it was 0"):
+        judge([*on_file, "seed=5"])
+    assert (tmp_path / "eval" / "config.yaml").read_text() == before
+    question(tmp_path, 4)
+    with pytest.raises(BadInput, match=r"asked.aime24.problems=4, and it was 3"):
+        judge(on_file)
+
+
+@pytest.mark.slow
+def test_greedy_needs_one_answer_and_gives_it(on_file, tmp_path):
+    greedy = "evaluation.protocol.exams.avg32.decoding.temperature=0"
+    with pytest.raises(BadInput, match="count=4 answers at temperature=0 would all be the same"):
+        judge([*on_file, greedy])
+    judge([*on_file, greedy, "evaluation.protocol.exams.avg32.count=1"])
+    assert len(texts(tmp_path / "eval")) == 3
+
+
+@pytest.mark.slow
+def test_a_long_answer_is_cut_to_what_the_model_reads(on_file, capsys):
+    judge([*on_file, "evaluation.protocol.exams.avg32.decoding.max_tokens=9999", "sampler.max_model_len=20"])
+    assert "aime24: answers have at most 16 tokens in place of the protocol's 9999" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (["evaluation/protocol=stapo"], r"evaluation/protocol=stapo does not exist: .*did you mean stapo_"),
+        (["evaluation.protocol.only=[aime99]"], r"only=\[aime99\] is no set of dapo"),
+        (["evaluation.protocol.exams.avg32.sets=[nowhere]"], "the set nowhere does not exist"),
+        (["evaluation.protocol.exams.avg32.sets=['aime24[99]']"], "asks for 99 problems, and aime24 has 3"),
+        (["evaluation.protocol.scores=[pass@8]"], "pass@8 needs 8 answers of each problem"),
+        (["sets.aime24.path=gone.jsonl"], "gone.jsonl is not a file"),
+        (["sets.aime24.question=text"], r"lacks text; its columns are problem, answer"),
+        (["sampler.max_model_len=4"], "problem 1 of aime24 has a prompt of 4 tokens, and the model reads 4"),
+        (["evaluation.protocol.graders=[nobody]"], "graders=nobody does not exist"),
+        (["evaluation.protocol.chat=true"], "has no chat template"),
+        (["sampler=vllm_server"], "give its URL as subject"),
+        (["batch=many"], "batch=many is not a whole number of at least 1"),
+        (["bacth=4"], "bacth does not exist"),
+        (["evaluation/protocol=simpletir", "sets.aime24.path=x"], "answers in 10 turns"),
+        (["evaluation/protocol=stare"], "takes max_tokens from a training, and there is none; give experiment=NAME"),
+        (["evaluation/protocol=own"], "evaluation/protocol=own takes template from a training"),
+        (["experiment=nothing"], "experiment=nothing does not exist"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_said_before_anything_is_made(on_file, tmp_path, change, said):
+    kept = [one for one in on_file if not (change[0].startswith("evaluation/protocol") and "protocol" in one)]
+    with pytest.raises(BadInput, match=said) as refused:
+        judge([*(one for one in kept if one.partition("=")[0] != change[0].partition("=")[0]), *change])
+    assert "\n" not in str(refused.value) and not (tmp_path / "eval").exists()
+
+
+def test_a_subject_without_weights_or_none_at_all_is_refused(on_file, tmp_path):
+    for arguments, said in (
+        (on_file[1:], "subject has no value"),
+        ([f"subject={tmp_path}/gone", *on_file[1:]], "gone does not exist"),
+        ([f"subject={tmp_path}", *on_file[1:]], "is neither a model's folder"),
+        (["subject=http://127.0.0.1:9", "server.timeout=1", *on_file[1:]], "cannot be reached within 1 seconds"),
+    ):
+        with pytest.raises(BadInput, match=said):
+            judge(arguments)
+
+
+def test_a_dry_run_says_what_it_takes_and_asks_nothing(on_file, tmp_path, capsys):
+    judge([*on_file, "dry_run=true", "card=h200"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[-4].endswith("on 1 x H200")
+    assert said[-1].split()[:4] == ["together", "3", "12", "96"] and not (tmp_path / "eval").exists()
+
+
+@pytest.fixture
+def as_a_user(tmp_path):
+    """`isentropic eval` as a process."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "isentropic", "eval", *arguments], env=environment, cwd=tmp_path, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    return start
+
+
+@pytest.mark.slow
+def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_user, tmp_path):
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    process = as_a_user(f"subject={SHIPPED}", *FEW, f"folder={whole}")
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0 and "countdown[6]/avg@4" in out, err
+    process = as_a_user(f"subject={SHIPPED}", *FEW, "batch=1", f"folder={cut}")
+    while process.poll() is None and (not (cut / ANSWERS).exists() or (cut / ANSWERS).read_text().count("\n") < 3):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    there = len(texts(cut))
+    assert process.returncode == -signal.SIGKILL and 3 <= there < 24
+    process = as_a_user(f"subject={SHIPPED}", *FEW, f"folder={cut}")
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0 and f"{there} of 24 answers are there already" in out, err
+    assert texts(cut) == texts(whole)
+    assert (cut / "scores.json").read_text() == (whole / "scores.json").read_text()
+
+
+@pytest.mark.slow
+def test_bad_input_is_one_sentence_and_exit_code_2(as_a_user):
+    process = as_a_user(f"subject={SHIPPED}", "evaluation/protocol=stare")
+    _, err = process.communicate(timeout=600)
+    assert process.returncode == 2 and err.startswith("error: ") and err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_run_is_judged_by_its_own_settings_and_a_difference_is_said(quickstart, tmp_path, capsys):
+    run, _ = quickstart
+    judge([f"subject={run}", f"folder={tmp_path}/own", "training.count=2", "sampler=transformers"])
+    said = capsys.readouterr().out
+    assert "countdown[4]: 8/8 answers" in said and "count=2, and the run's evaluation had 16" in said
+    assert list(run.glob("checkpoints/exported_*_float32/config.json"))
+
+
+@pytest.mark.slow
+def test_two_evaluations_do_not_share_a_folder(as_a_user, tmp_path):
+    first = as_a_user(f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval")
+    while first.poll() is None and not (tmp_path / "eval" / ANSWERS).exists():
+        time.sleep(0.05)
+    second = as_a_user(f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval")
+    _, err = second.communicate(timeout=600)
+    first.kill()
+    first.communicate()
+    assert second.returncode == 2 and "is the folder of a run that goes on in another process" in err
