@@ -82,3 +82,10 @@ def test_a_prompt_goes_through_once_for_the_answers_of_its_group(small):
     short = replace(shared, max_tokens_per_micro_batch=40)
     assert [len(part) for part in short.micro_batches(8)] == [3, 2, 3]
     assert sum(map(short.tokens, short.micro_batches(8))) < sum(map(each.tokens, each.micro_batches(8)))
+
+
+def test_what_is_observed_between_turns_widens_rows_and_not_what_the_head_sees(small):
+    plain, turns = small.work(), small.work(lengths=replace(small.work().lengths, observed=7))
+    for before, after in zip(plain.micro_batches(4), turns.micro_batches(4), strict=True):
+        assert [width + 7 for width in before] == after
+        assert plain.answer_tokens(before) == turns.answer_tokens(after)
