@@ -2,9 +2,11 @@
 
 import threading
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 import torch
+from fixtures.models import saving
 from fixtures.tasks import Digits
 from transformers import AutoTokenizer
 
@@ -87,6 +89,35 @@ class Once(Environment):
         return Judged()
 
 
+@dataclass(frozen=True)
+class Chance(Environment):
+    """Three turns, a digit by the world's own chance after each, and pay for the share of digits written."""
+
+    task: Task
+
+    def problems(self, split):
+        return self.task.problems(split)
+
+    def verify(self, problems, texts):
+        return self.task.verify(problems, texts)
+
+    def begin(self, problem, seed):
+        judge, chance = self.task.verify, Random(seed)
+
+        class Third:
+            texts = ""
+            left = 3
+
+            def step(self, text):
+                self.texts, self.left = self.texts + text, self.left - 1
+                return Reply(str(chance.randrange(10))) if self.left else Reply("", judge([problem], [self.texts])[0])
+
+            def close(self):
+                pass
+
+        return Third()
+
+
 @pytest.fixture
 def play(parts):
     """Rows of some problems, each answered once."""
@@ -155,6 +186,27 @@ def test_an_environment_of_one_turn_is_the_plain_task_bit_for_bit(parts, tmp_pat
         assert {k: v for k, v in row.items() if v == v} == {k: v for k, v in losses.items() if v == v}
     for (name, value), (_, other) in zip(weights, others, strict=True):
         assert torch.equal(value, other), name
+
+
+def test_a_run_of_several_turns_in_two_parts_is_the_run_in_one(parts, tmp_path):
+    def run(folder, steps, ckpt_path=None, workers=4):
+        sampler = TransformersSampler(parts.model, "float32", "cpu", 64, 64)
+        module, task = parts.learner(size=16, lr=1e-3), Chance(Digits(parts.sums()))
+        budgets = parts.turns(turns=3, turn_tokens=2, workers=workers)
+        data = parts.rollouts(sampler, task=task, steps=steps, turns=budgets)
+        trainer = parts.trainer(tmp_path / folder, [WeightSync(1e-3, 8), saving(1)])
+        trainer.fit(module, data, ckpt_path=ckpt_path, weights_only=True)
+        return module
+
+    whole = run("whole", 3)
+    for k in (1, 2):
+        run(f"part{k}", k)
+        last = tmp_path / f"part{k}" / "checkpoints" / "last.ckpt"
+        resumed = run(f"part{k}", 3, ckpt_path=last, workers=1)
+        assert resumed.last_rollout.batch.turn.max() == 2
+        assert torch.equal(resumed.last_rollout.batch.tokens, whole.last_rollout.batch.tokens)
+        for (name, value), (_, other) in zip(resumed.weights(), whole.weights(), strict=True):
+            assert torch.equal(value, other), name
 
 
 def test_turns_and_what_is_read_between_them_stand_in_one_row(parts, play):
