@@ -47,7 +47,7 @@ class Rows:
 class RolloutBatch(Rows):
     """What happened: completions and their rewards."""
 
-    tokens: Ids  # prompt, then completion, then padding
+    tokens: Ids  # prompt, then completion, with what was observed between its turns, then padding
     mask: Mask  # true on the tokens the policy chose
     group: Group  # which prompt each row answers; a group never spans ranks
     reward: PerRow
@@ -56,10 +56,15 @@ class RolloutBatch(Rows):
     sampler_logp: PerToken  # NaN where the sampler did not say
     # the id of its content, the same whenever it is asked; that of the group where nobody says
     problem: Group = field(default=cast(Tensor, None), kw_only=True)
+    turn: Ids = field(default=cast(Tensor, None), kw_only=True)  # which completion of its row a token is in or follows
+    void: Flag = field(default=cast(Tensor, None), kw_only=True)  # rows with a turn without an action or an answer
 
     def __post_init__(self) -> None:
-        if self.problem is None:  # pyright: ignore[reportUnnecessaryComparison]
-            object.__setattr__(self, "problem", self.group)
+        """A row is one turn where nobody says more."""
+        unsaid = self.group, self.tokens.new_zeros(self.tokens.shape).long(), torch.zeros_like(self.truncated)
+        for name, value in zip(("problem", "turn", "void"), unsaid, strict=True):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True)

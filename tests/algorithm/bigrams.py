@@ -194,5 +194,13 @@ def padded(batch, before, after, garbage):
     return replace(batch, **{k: torch.cat([columns(x, before), x, columns(x, after)], 1) for k, x in wide.items()})
 
 
+def holed(record, place, width, garbage):
+    """The same batch or statistics with columns of garbage in their middle, as of a text between two turns."""
+    fill = {torch.float32: garbage, torch.float64: garbage, torch.bool: False, torch.int64: 3}
+    wide = {f.name: x for f in fields(record) if (x := getattr(record, f.name)).ndim == 2}
+    hole = {name: torch.full((len(x), width), fill[x.dtype], dtype=x.dtype) for name, x in wide.items()}
+    return replace(record, **{k: torch.cat([x[:, :place], hole[k], x[:, place:]], 1) for k, x in wide.items()})
+
+
 def close(actual, expected):
     torch.testing.assert_close(actual, expected, atol=1e-6, rtol=0)

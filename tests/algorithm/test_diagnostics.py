@@ -239,3 +239,22 @@ def test_quantiles_of_entropy_are_over_response_tokens_alone(build, paper):
     for percent in range(10, 101, 10):
         assert found[f"entropy/q{percent}"] == pytest.approx(entropies.quantile(percent / 100).item())
     assert found["entropy/q100"] == 2.6  # 9 in the padding
+
+
+@pytest.mark.golden
+def test_entropy_is_told_by_turn_and_after_each_observation(softmax):
+    _, batch = softmax
+    one = describe(batch, batch.old_logp * 0)
+    assert not [name for name in one if "turn" in name or "observation" in name]
+    # row 0: a turn of two tokens, an observation, a turn of one; padding may hold any turn
+    mask = batch.mask.clone()
+    mask[0] = torch.tensor([1, 1, 0, 1]).bool()
+    turn = torch.where(batch.mask, 0, 9)
+    turn[0] = torch.tensor([0, 0, 0, 1])
+    entropy = batch.old_entropy.clone()
+    entropy[0] = torch.tensor([0.1, 0.2, 9.0, 0.4])
+    turned = replace(batch, mask=mask, turn=turn, old_entropy=entropy)
+    told = describe(turned, batch.old_logp * 0)
+    assert told["entropy/turn_1"] == told["entropy/after_observation"] == pytest.approx(0.4)
+    assert told["entropy/turn_0"] == pytest.approx(float(entropy[mask & (turn == 0)].mean()))
+    assert "entropy/turn_2" not in told

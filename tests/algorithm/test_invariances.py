@@ -57,6 +57,19 @@ def test_garbage_in_the_padding_gets_no_gradient(acting, bigrams, rollouts, garb
 
 
 @pytest.mark.invariance
+@pytest.mark.parametrize("place, width", [(1, 3), (3, 1), (4, 9)])
+@pytest.mark.parametrize("garbage", [-30.0, torch.nan])
+def test_what_is_observed_between_turns_does_not_matter(acting, bigrams, rollouts, place, width, garbage):
+    policy, batch = rollouts
+    now = bigrams.read(policy, batch)
+    expected, divisor = bigrams.gradient(acting, policy, batch, now=now)
+    wide = [bigrams.holed(record, place, width, garbage) for record in (batch, now)]
+    found, other = bigrams.gradient(acting, policy, wide[0], now=wide[1])
+    assert (found[:, :, place : place + width] == 0).all() and divisor == other
+    bigrams.close(torch.cat([found[:, :, :place], found[:, :, place + width :]], 2), expected)
+
+
+@pytest.mark.invariance
 @pytest.mark.parametrize("certain", [0, 2])
 def test_order_of_rows_and_groups_does_not_matter(acting, bigrams, certain):
     policy, batch = bigrams.rollouts(seed=certain, certain=certain)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from isentropic.callbacks.samples import Samples, number, numbers, one_or_all, texts
+from isentropic.callbacks.samples import Samples, between, number, numbers, one_or_all, texts
 from isentropic.policy.batching.micro_batches import concat
 from isentropic.policy.log_row import RolloutTrace
 
@@ -125,3 +125,18 @@ def test_what_json_cannot_say_is_null():
 def test_settings_below_one_are_refused(groups, every):
     with pytest.raises(ValueError, match="at least 1"):
         Samples(groups, every)
+
+
+def test_what_was_observed_between_turns_stands_in_its_place():
+    class Letters:
+        def decode(self, tokens):
+            return "".join(chr(ord("a") + token) for token in tokens)
+
+    tokens, chosen = torch.arange(8), torch.tensor([1, 1, 0, 0, 0, 1, 1, 1]).bool()
+    found = between(tokens, chosen, torch.tensor([0, 0, 1, 1, 1]), Letters())
+    assert found == {
+        "turn": [0, 0, 1, 1, 1],
+        "segments": [[0, 2, True], [2, 5, False], [5, 8, True]],
+        "observed": [[2, "cde"]],
+    }
+    assert between(tokens[:3], chosen[:3] | True, torch.zeros(3).long(), Letters()) == {}

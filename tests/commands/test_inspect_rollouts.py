@@ -120,3 +120,15 @@ def test_the_commands_of_the_page_print_what_it_says(look, capsys, monkeypatch):
         if "FILE" not in arguments and "logs/" not in arguments:
             look(*shlex.split(arguments))
             assert promised in capsys.readouterr().out
+
+
+def test_what_was_observed_between_turns_is_shown_as_such(look, tmp_path, answer):
+    lines = [answer(turn=[0, 1, 1], observed=[[1, "24;"]]), answer(reward=0.0, correct=False)]
+    (tmp_path / "turns.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    page = tmp_path / "page.html"
+    seen = look("algorithm=grpo", f"rollouts={tmp_path / 'turns.jsonl'}", f"html={page}", "method=mine")
+    assert [(row["token"], row["turn"], row["observed"]) for row in seen["tokens"][:3]] == [
+        ("a", 0, ""), ("b", 1, "24;"), ("c", 1, ""),
+    ]  # fmt: skip
+    shown = load(page)[0].answers
+    assert [one["observed"] for one in shown] == [[[1, "24;"]], []] and shown[0]["completion"] == "a24;bc"

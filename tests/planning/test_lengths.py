@@ -28,6 +28,7 @@ def test_the_one_answer_of_a_rank_is_the_longest():
         ({"share": 0.0}, r"lengths\.share=0\.0 is no share"),
         ({"kept": 1.5}, r"lengths\.kept=1\.5 is no share"),
         ({"prompt": 0}, r"lengths\.prompt=0 must be at least 1"),
+        ({"observed": -1}, r"lengths\.observed=-1 is a number of tokens"),
     ],
 )
 def test_shares_and_prompts_that_cannot_be_are_refused(settings, message):

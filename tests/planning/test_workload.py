@@ -119,3 +119,10 @@ def test_what_a_model_cannot_have_is_not_planned_and_said(config, packed, shared
 def test_padded_rows_take_more_time_than_packed_ones():
     packed, padded = read_as(), read_as(attn_logit_softcapping=50.0)
     assert padded.duration.phases["update"] > packed.duration.phases["update"]
+
+
+def test_what_is_observed_between_turns_widens_rows_and_not_what_the_head_sees(small):
+    plain, turns = small.work(), small.work(lengths=replace(small.work().lengths, observed=7))
+    for before, after in zip(plain.micro_batches(4), turns.micro_batches(4), strict=True):
+        assert [width + 7 for width in before] == after
+        assert plain.answer_tokens(before) == turns.answer_tokens(after)

@@ -3,7 +3,8 @@ from math import isnan
 import pytest
 import torch
 
-from isentropic.rollout.collate import collate, concatenate
+from isentropic.policy.batching.micro_batches import widths_of
+from isentropic.rollout.collate import Segment, collate, collate_segments, concatenate
 from isentropic.sampler import Completion
 from isentropic.task import Verdict
 
@@ -59,3 +60,27 @@ def test_batches_join_at_the_width_of_the_widest():
     assert made.mask.sum(-1).tolist() == [1, 3]
     assert [isnan(x) for x in made.sampler_logp[0].tolist()] == [True, True, False, True, True]
     assert made.reward.dtype == torch.float32 and len(made.correct) == 2
+
+
+@pytest.mark.golden
+def test_what_is_observed_between_turns_is_in_the_row_and_not_in_the_mask():
+    row = [
+        Segment([5, 6], None, chosen=False),
+        Segment([8, 8], [-0.5, -0.25], chosen=True),
+        Segment([7, 7, 7], None, chosen=False),
+        Segment([9, 9, 9], [-1.0, -2.0, -3.0], chosen=True),
+    ]
+    for rows, width in ((row, 10), ([*row, Segment([4, 4], None, chosen=False)], 12)):
+        made = collate_segments([rows], [RIGHT], [False], [False], [3], [5])
+        assert made.mask[0, :10].int().tolist() == [0, 0, 1, 1, 0, 0, 0, 1, 1, 1] and not made.mask[0, 10:].any()
+        assert made.turn[0, :10].tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
+        assert int(made.mask.sum()) == 5 and made.tokens.shape == (1, width)
+        assert widths_of(made.mask).tolist() == [10]  # a last observation costs nothing
+        assert made.sampler_logp.isnan().int()[0, :10].tolist() == [1, 1, 0, 0, 1, 1, 1, 0, 0, 0]
+
+
+def test_rows_of_one_turn_are_what_they_were():
+    made = batch(Completion([8, EOS], None, "stop"), Completion([8, 8, 8], None, "length"))
+    assert not made.turn.any() and not made.void.any()
+    joined = concatenate([made, made[:1]])
+    assert joined.turn.shape == joined.tokens.shape and joined.void.shape == (3,)

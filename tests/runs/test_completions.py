@@ -14,6 +14,12 @@ def test_a_line_of_today_says_all(answer):
     assert seen["texts"] == ["a", "b", "c"] and not seen["derived"]
 
 
+def test_what_was_observed_between_turns_is_told_by_the_place_after_it(answer):
+    assert of_line(answer())["observed"] == []
+    assert of_line(answer(observed=[[1, "24;"]]))["observed"] == [[1, "24;"]]
+    assert of_line(answer(observed=[["x", 1], [2], 3]))["observed"] == []
+
+
 @pytest.mark.parametrize(
     "advantages, estimate, weight, quadrants",
     [

@@ -89,3 +89,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
         load(tmp_path / "nowhere", None)
     with pytest.raises(ValueError, match=r"or has no samples\.jsonl"):
         load(tmp_path, None)
+
+
+def test_turns_and_what_was_observed_between_them_are_read(write):
+    saved = load(write(GOOD | {"turn": [0, 1], "observed": [[1, "24;"]], "segments": [[0, 1, True]]}, GOOD), None)
+    assert saved.batch.turn.tolist() == [[0, 1], [0, 0]] and saved.observed == [{1: "24;"}, {}]
+    with pytest.raises(ValueError, match="2 values of logp and 1 of turn"):
+        load(write(GOOD | {"turn": [0]}), None)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from isentropic.sampler import Decoding
+from isentropic.sampler import Decoding, Request
 from isentropic.sampler.hf import TransformersSampler, draw, process
 
 DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
@@ -189,3 +189,39 @@ def test_a_rollout_of_the_tiny_model_takes_less_than_a_second_of_one_core(sample
     start = time.process_time()
     sampler.sample(PROMPTS * 4, 8, [8 * i for i in range(32)], replace(DECODING, max_tokens=21))
     assert time.process_time() - start < 1
+
+
+def test_each_request_is_written_by_its_own_seed_up_to_its_own_limit(sampler):
+    whole = [c for group in sampler.sample(PROMPTS, 2, SEEDS, DECODING) for c in group]
+    rows = [(prompt, seed + child) for prompt, seed in zip(PROMPTS, SEEDS, strict=True) for child in range(2)]
+    limits = [1 + place % 16 for place in range(16)]
+    requests = [Request(prompt, seed, limit) for (prompt, seed), limit in zip(rows, limits, strict=True)]
+    for order in (range(16), range(15, -1, -1)):
+        written = sampler.write([requests[place] for place in order], DECODING)
+        for place, one in zip(order, written, strict=True):
+            limit, long = limits[place], whole[place]
+            assert one.tokens == long.tokens[:limit]
+            assert one.finish == (long.finish if len(long.tokens) <= limit else "length")
+            assert torch.allclose(torch.tensor(one.logp), torch.tensor(long.logp[:limit]), atol=1e-5)
+
+
+def test_requests_of_one_prompt_are_read_once_whether_asked_as_a_group_or_one_by_one(sampler):
+    groups = sampler.sample(PROMPTS, 4, SEEDS, DECODING)
+    shared = [list(prompt) for prompt in PROMPTS]
+    requests = [Request(p, seed + i, 16) for p, seed in zip(shared, SEEDS, strict=True) for i in range(4)]
+    assert sampler.write(requests, DECODING) == [one for group in groups for one in group]  # to the last bit
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request([], 0, 4), "a prompt of 0 tokens"),
+        (Request([2], 0, 0), "a limit of 0 tokens is not from 1 to max_tokens=16"),
+        (Request([2], 0, 17), "a limit of 17 tokens"),
+        (Request([2] * 60, 0, 5), r"a prompt of 60 tokens and a limit of 5 together exceed sampler\.max_model_len=64"),
+        (Request([2], -1, 4), "seed -1"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused(sampler, request_, message):
+    with pytest.raises(ValueError, match=message):
+        sampler.write([Request([2], 0, 4), request_], DECODING)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from isentropic.sampler import Completion, Decoding
+from isentropic.sampler import Completion, Decoding, Request
 from isentropic.sampler.scripted import ScriptedSampler
 
 DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=3, stop=None)
@@ -40,3 +40,8 @@ def test_load_reads_to_the_end(scripted):
     weights = iter([("a", torch.zeros(1)), ("b", torch.zeros(1))])
     scripted.update_weights(weights)
     assert next(weights, None) is None
+
+
+def test_each_request_has_a_limit_of_its_own(scripted):
+    requests = [Request([6], 0, 2), Request([5], 1, 3), Request([6], 2, 3)]
+    assert [one.tokens for one in scripted.write(requests, DECODING)] == [[2, 3], [7, 1], [2, 3, 4]]

@@ -18,12 +18,13 @@ from math import isfinite, nan
 import torch
 
 from isentropic.batch import Credit, Mask, Metrics, PerToken, Scalar, ScoredBatch, Totals
-from isentropic.distributed import average
+from isentropic.distributed import average, largest
 from isentropic.reductions import masked_mean, quantiles, share, totals
 
 QUADRANTS = ("positive_surprising", "positive_expected", "negative_surprising", "negative_expected")
 DECILES = range(10, 101, 10)  # percent of the tokens that are at most so uncertain
 RAISED = "_raised"  # after the name of a rule: the share of tokens at which it pushed entropy up
+TURNS = 4  # whose entropy is told
 PREDICTED, SQUARE = "entropy/predicted_change", "ratio/mean_square"  # of a step; rows of metrics are made of them
 
 
@@ -54,7 +55,20 @@ def describe(batch: ScoredBatch, advantages: PerToken) -> dict[str, float]:
     known = batch.mask & ~batch.sampler_logp.isnan()
     weight = importance(batch.old_logp - batch.sampler_logp, known)
     found["sampler/ess"] = masked_mean(weight, known) ** 2 / masked_mean(weight**2, known)
+    found |= by_turn(batch)
     return {name: float(value) for name, value in found.items() if isfinite(value)}
+
+
+def by_turn(batch: ScoredBatch) -> dict[str, Scalar]:
+    """Entropy over the first turns, and of the first token chosen after each observation; of one turn, nothing."""
+    turn = torch.where(batch.mask, batch.turn, 0)
+    last = largest(int(turn.max()) if turn.numel() else 0)
+    if not last:
+        return {}
+    before = torch.nn.functional.pad(batch.mask, (1, 0))[:, :-1]
+    sets = {f"turn_{t}": batch.mask & (turn == t) for t in range(min(last + 1, TURNS))}
+    sets["after_observation"] = batch.mask & ~before & (turn > 0)
+    return {f"entropy/{name}": masked_mean(batch.old_entropy, tokens) for name, tokens in sets.items()}
 
 
 def importance(log_weight: PerToken, mask: Mask) -> PerToken:

@@ -18,7 +18,7 @@ def lots(batch: ScoredBatch, tokens: Mask) -> Float[Tensor, " N"]:
     bits = batch.old_logp.float().view(torch.int32)
     whole = torch.where(batch.mask, bits, 0).sum(-1)
     row, column = tokens.nonzero(as_tuple=True)
-    place = column - batch.mask.byte().argmax(-1)[row]  # from the first token of the mask: padding shifts all alike
+    place = batch.mask.cumsum(-1)[row, column] - 1  # of the chosen tokens: prompts, padding and tools do not shift it
     own = _mix((bits[row, column].long() << 32) + (batch.tokens[row, column] << 16) + place)
     return (_mix(own + _mix(whole)[row]) & (2**53 - 1)).double() / 2**53
 

@@ -5,7 +5,7 @@ import math
 import re
 import shutil
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -132,6 +132,7 @@ def token_values(trace: RolloutTrace, algorithm: Algorithm) -> TokenValues:
 def describe(row: int, batch: ScoredBatch, by_token: TokenValues, tokenizer: Tokenizer) -> dict[str, Any]:
     chosen = batch.mask[row]
     first = int(chosen.int().argmax())
+    last = int(chosen.nonzero().max()) if chosen.any() else first - 1
     tokens = batch.tokens[row][chosen].tolist()
 
     def places(masks: dict[str, Mask]) -> dict[str, list[int]]:
@@ -139,7 +140,7 @@ def describe(row: int, batch: ScoredBatch, by_token: TokenValues, tokenizer: Tok
 
     return {
         "prompt": decode(tokenizer, batch.tokens[row, :first].tolist()),
-        "completion": decode(tokenizer, tokens),
+        "completion": decode(tokenizer, batch.tokens[row, first : last + 1].tolist()),
         "reward": number(batch.reward[row].item()),
         "correct": bool(batch.correct[row]),
         "truncated": bool(batch.truncated[row]),
@@ -151,7 +152,26 @@ def describe(row: int, batch: ScoredBatch, by_token: TokenValues, tokenizer: Tok
         "limits": {name: one_or_all(numbers(value[row][chosen])) for name, value in by_token.limits.items()},
         "clipped": places(by_token.clipped),
         "touched": places(by_token.affected),
+        **between(batch.tokens[row, first : last + 1], chosen[first : last + 1], batch.turn[row][chosen], tokenizer),
     }
+
+
+def between(tokens: Tensor, chosen: Tensor, turn: Tensor, tokenizer: Tokenizer) -> dict[str, Any]:
+    """What was observed between turns; of an answer of one turn, nothing.
+
+    `segments` are [start, stop, chosen] of the tokens after the prompt; `observed` are [place, text] of what stands
+    before the chosen token of that place; `turn` is that of each chosen token.
+    """
+    if not turn.any():
+        return {}
+    edges = [0, *(chosen[1:] != chosen[:-1]).nonzero()[:, 0].add(1).tolist(), len(chosen)]
+    segments = [[start, stop, bool(chosen[start])] for start, stop in pairwise(edges)]
+    observed = [
+        [int(chosen[:start].sum()), decode(tokenizer, tokens[start:stop].tolist())]
+        for start, stop, own in segments
+        if not own
+    ]
+    return {"turn": turn.tolist(), "segments": segments, "observed": observed}
 
 
 def texts(tokens: list[int], tokenizer: Tokenizer) -> list[str]:

@@ -98,6 +98,8 @@ def tabulate(seen: "Trace", saved: "Saved") -> list[Row]:
             "reward": number(batch.reward[r]),
             "quadrant": sets[0] if sets else "neutral",
         }
+        if any(saved.observed):
+            row |= {"turn": int(batch.turn[r, c]), "observed": saved.observed[r].get(c, "")}  # before this token
         row |= {name: number(values[r, c]) for name, values in (given | seen.tokens).items()}
         row["clipped"] = " ".join(side for side, tokens in seen.clipped.items() if tokens[r, c])
         rows.append(row)
@@ -124,7 +126,9 @@ def lines(seen: "Trace", saved: "Saved") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for r, chosen in enumerate(saved.batch.mask):
         line: dict[str, Any] = {"step": saved.step, "group": int(saved.batch.group[r]) + 1, "prompt": saved.prompts[r]}
-        line |= {"completion": "".join(saved.labels[r]), "texts": saved.labels[r]}
+        read = saved.observed[r]
+        whole = "".join(read.get(place, "") + text for place, text in enumerate(saved.labels[r]))
+        line |= {"completion": whole, "texts": saved.labels[r], "observed": [list(one) for one in read.items()]}
         line |= {"reward": number(saved.batch.reward[r]), "correct": bool(saved.batch.correct[r])}
         line |= {"truncated": bool(saved.batch.truncated[r]), "kept": seen.credit.mask[r][chosen].tolist()}
         line |= {name: [number(value) for value in values[r][chosen]] for name, values in columns.items()}

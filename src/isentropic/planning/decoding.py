@@ -13,7 +13,7 @@ def concurrent_answers(model: Architecture, work: Workload, cache: float, answer
     engine = work.engine
     if engine is None or not answers:
         return 0.0
-    held = work.lengths.prompt + work.lengths.square(longest) / (2 * work.lengths.mean(longest))
+    held = work.lengths.prompt + work.lengths.observed + work.lengths.square(longest) / (2 * work.lengths.mean(longest))
     room = cache * engine.ranks / (held * model.cache(engine.size))
     return min(answers * ranks_per_engine(work, engine), engine.sequences, max(1.0, room))
 
@@ -26,7 +26,7 @@ def ranks_per_engine(work: Workload, engine: Engine) -> int:
 def rollout(
     model: Architecture, work: Workload, card: Card, cache: float, prompts: int, answers: int, longest: int
 ) -> float:
-    """Prompts are read once per group; then a token at a time, until the last of the longest answer.
+    """Prompts are read once per group, what is observed once per answer; a token is drawn at a time, until the last.
 
     A step reads all weights, or computes, whichever takes longer, and then what the cache holds; and it costs the
     engine's own time besides.
@@ -41,10 +41,12 @@ def rollout(
     answers, prompts = answers * ranks, prompts * ranks
     tokens = answers * work.lengths.mean(longest)
     steps = tokens / at_once + longest - work.lengths.mean(longest)
-    remembered = answers * (work.lengths.prompt * work.lengths.mean(longest) + work.lengths.square(longest) / 2)
+    before = work.lengths.prompt + work.lengths.observed / 2  # of a token, in the middle of its answer
+    remembered = answers * (before * work.lengths.mean(longest) + work.lengths.square(longest) / 2)
     weights = steps * engine.size * model.parameters / rate
     products = 2.0 * model.parameters * tokens / (peak * card.decode_share)
-    prefill = 2.0 * model.parameters * prompts * work.lengths.prompt / (peak * card.product_share)
+    read = prompts * work.lengths.prompt + answers * work.lengths.observed
+    prefill = 2.0 * model.parameters * read / (peak * card.product_share)
     keys = remembered * model.cache(engine.size) / (rate * card.utilization(model.hidden))
     step = card.step + (model.layers * card.launch if engine.eager else 0.0)
     own = steps * step + tokens * per_token(engine, card)

@@ -14,6 +14,7 @@ class Lengths:
     prompt: int  # tokens, mean
     share: float  # mean tokens of an answer, of those allowed
     kept: float  # share of the groups that dynamic sampling keeps
+    observed: int = 0  # tokens read between the turns of an answer, mean; of one turn, none
 
     def __post_init__(self) -> None:
         for name in ("share", "kept"):
@@ -21,6 +22,8 @@ class Lengths:
                 raise ValueError(f"lengths.{name}={getattr(self, name)} is no share; it must be above 0 and at most 1")
         if self.prompt < 1:
             raise ValueError(f"lengths.prompt={self.prompt} must be at least 1")
+        if self.observed < 0:
+            raise ValueError(f"lengths.observed={self.observed} is a number of tokens and may not be negative")
 
     def answers(self, count: int, longest: int) -> list[int]:
         """Of so many answers; the last is cut off at `longest`."""

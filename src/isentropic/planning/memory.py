@@ -77,7 +77,7 @@ def static_items(model: Architecture, work: Workload) -> Items:
         items["frozen weights"] = frozen(model, work) / work.shards
     if work.reference_weights:
         items["frozen reference"] = FP32 * model.parameters / work.shards
-    return items | {"rollout": TOKEN * work.rows * (work.lengths.prompt + work.max_tokens)}
+    return items | {"rollout": TOKEN * work.rows * (work.lengths.prompt + work.lengths.observed + work.max_tokens)}
 
 
 def update_items(model: Architecture, work: Workload, parts: list[list[int]]) -> Items:

@@ -69,6 +69,11 @@ def text(plan: Plan) -> str:
         f"{plan.name}: {plan.model.parameters / 1e9:.2f} B parameters on {work.ranks} x {plan.card.name}, {part}",
         f"answers are taken to have {work.lengths.mean(work.max_tokens):.0f} of {work.max_tokens} tokens on average "
         f"(lengths.share={work.lengths.share:g})",
+        *(
+            [f"and to read {work.lengths.observed} tokens between turns (lengths.observed)"]
+            if work.lengths.observed
+            else []
+        ),
         "",
         *memory_table(plan),
         "",

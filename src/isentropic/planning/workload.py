@@ -98,7 +98,8 @@ class Workload:
 
         A run that is under way plans too, on its first rank, which must not wait for the others.
         """
-        widths = [self.lengths.prompt + answer for answer in self.lengths.answers(rows, self.max_tokens)]
+        before = self.lengths.prompt + self.lengths.observed
+        widths = [before + answer for answer in self.lengths.answers(rows, self.max_tokens)]
         with alone():
             if not self.packed:
                 parts = split_padded(widths, self.micro_batch, self.max_tokens_per_micro_batch)
@@ -123,7 +124,7 @@ class Workload:
 
     def answer_tokens(self, part: list[int]) -> int:
         """Tokens that the head sees."""
-        return sum(part) - len(part) * self.lengths.prompt
+        return sum(part) - len(part) * (self.lengths.prompt + self.lengths.observed)
 
 
 def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -> Workload:
@@ -191,7 +192,9 @@ def as_read(work: Workload, model: Architecture) -> tuple[Workload, list[str]]:
 
 def within_context(lengths: Lengths, engine: Engine | None, longest: int) -> Lengths:
     """Prompts are no longer than the engine's context leaves."""
-    return lengths if engine is None else replace(lengths, prompt=max(1, min(lengths.prompt, engine.context - longest)))
+    if engine is None:
+        return lengths
+    return replace(lengths, prompt=max(1, min(lengths.prompt, engine.context - longest - lengths.observed)))
 
 
 def adapter(settings: dict[str, Any] | None) -> Adapter | None:

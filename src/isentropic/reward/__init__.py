@@ -12,17 +12,35 @@ Value = Any  # a number; None where a reward does not apply; an exception where 
 
 
 @dataclass(frozen=True)
+class Played:
+    """What the episode of an answer came to, where its task is an environment."""
+
+    texts: tuple[str, ...]  # of the policy's own turns
+    calls: int  # of tools
+    failed: int  # of these
+    observed: int  # tokens that were read between turns
+    void: bool  # a turn held neither an action nor an answer
+    seconds: float  # CPU time of the calls
+
+
+@dataclass(frozen=True)
 class Answer:
     """One completion and all that is known of it."""
 
     problem: Problem
-    text: str  # as it was judged, without special tokens
-    tokens: Sequence[int]
+    text: str  # as it was judged, without special tokens; of several turns, with what was observed between them
+    tokens: Sequence[int]  # that the policy chose
     finish: Literal["stop", "length"]
     group: int
     place: int  # among the answers of its group, from 0
     verdict: Verdict
     messages: Sequence[Mapping[str, Any]] | None  # the chat that was asked; None for a plain prompt
+    played: Played | None = None  # None for an answer of one turn
+
+    @property
+    def own(self) -> str:
+        """What the policy wrote of the text."""
+        return "\n".join(self.played.texts) if self.played else self.text
 
     @property
     def name(self) -> str:

@@ -1,8 +1,9 @@
 """Completions of many lengths to one rectangle."""
 
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from math import nan
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,7 +12,23 @@ from isentropic.batch import RolloutBatch
 from isentropic.sampler import Completion
 from isentropic.task import Verdict
 
+T = TypeVar("T")
 PAD = 0  # any id does: nothing reads what lies beyond the mask
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Tokens of a row that stand together. Raises ValueError where they have not as many log-probs as tokens."""
+
+    tokens: Sequence[int]
+    logp: Sequence[float] | None  # by the sampler; None where it did not say, or did not write them
+    chosen: bool  # whether the policy wrote them
+
+    def __post_init__(self) -> None:
+        if self.logp is not None and len(self.logp) != len(self.tokens):
+            raise ValueError(
+                f"the sampler gave {len(self.logp)} log-probs for {len(self.tokens)} tokens; each token has one"
+            )
 
 
 def collate(
@@ -26,32 +43,54 @@ def collate(
     `groups` and `problems` are ids, of what was asked at one time and of what was asked.
     Raises ValueError where a completion has not as many log-probs as tokens.
     """
-    rows = [[*p, *c.tokens] for p, c in zip(prompts, completions, strict=True)]
-    width = max(map(len, rows))
-    start = torch.tensor([len(p) for p in prompts])[:, None]
-    stop = torch.tensor([len(r) for r in rows])[:, None]
-    column = torch.arange(width)
-    logps = [[nan] * len(p) + log_probs(c) for p, c in zip(prompts, completions, strict=True)]
+    rows = [
+        [Segment(p, None, False), Segment(c.tokens, c.logp, True)] for p, c in zip(prompts, completions, strict=True)
+    ]
+    truncated = [c.finish == "length" for c in completions]
+    return collate_segments(rows, verdicts, truncated, [False] * len(rows), groups, problems)
+
+
+def collate_segments(
+    rows: Sequence[Sequence[Segment]],
+    verdicts: Sequence[Verdict],
+    truncated: Sequence[bool],
+    void: Sequence[bool],
+    groups: Sequence[int],
+    problems: Sequence[int],
+) -> RolloutBatch:
+    """Rows of prompt, completion, observation, completion, and so on, padded to one width."""
+    width = max(sum(len(part.tokens) for part in row) for row in rows)
     return RolloutBatch(
-        tokens=torch.tensor([r + [PAD] * (width - len(r)) for r in rows]),
-        mask=(column >= start) & (column < stop),
+        tokens=torch.tensor([padded(row, lambda part: part.tokens, PAD, width) for row in rows]),
+        mask=torch.tensor([padded(row, lambda part: [part.chosen] * len(part.tokens), False, width) for row in rows]),
         group=torch.tensor(groups),
         reward=torch.tensor([v.reward for v in verdicts], dtype=torch.float32),
         correct=torch.tensor([v.correct for v in verdicts]),
-        truncated=torch.tensor([c.finish == "length" for c in completions]),
+        truncated=torch.tensor(truncated),
         problem=torch.tensor(problems),
-        sampler_logp=torch.tensor([r + [nan] * (width - len(r)) for r in logps]),
+        sampler_logp=torch.tensor([padded(row, log_probs, nan, width) for row in rows]),
+        turn=torch.tensor([turns(row, width) for row in rows]),
+        void=torch.tensor(void),
     )
 
 
-def log_probs(completion: Completion) -> list[float]:
-    if completion.logp is None:
-        return [nan] * len(completion.tokens)
-    if len(completion.logp) != len(completion.tokens):
-        raise ValueError(
-            f"the sampler gave {len(completion.logp)} log-probs for {len(completion.tokens)} tokens; each token has one"
-        )
-    return completion.logp
+def padded(row: Sequence[Segment], values: Callable[[Segment], Sequence[T]], blank: T, width: int) -> list[T]:
+    found = [value for part in row for value in values(part)]
+    return found + [blank] * (width - len(found))
+
+
+def log_probs(part: Segment) -> Sequence[float]:
+    return [nan] * len(part.tokens) if part.logp is None else part.logp
+
+
+def turns(row: Sequence[Segment], width: int) -> list[int]:
+    """Of each token, how many completions began before the one that it is in or follows."""
+    found: list[int] = []
+    begun = 0
+    for part in row:
+        begun += part.chosen
+        found += [max(0, begun - 1)] * len(part.tokens)
+    return found + [PAD] * (width - len(found))
 
 
 def concatenate(batches: Sequence[RolloutBatch]) -> RolloutBatch:

@@ -18,9 +18,11 @@ from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
 from isentropic.rollout.sampling import ProblemSampler
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
+from isentropic.rollout.turns import Turns
 from isentropic.sampler import Decoding, Sampler
 from isentropic.task import Problem, Split, Task
 from isentropic.task.audit import FEW_PROBLEMS, short
+from isentropic.task.environment import Environment
 
 READ = 256  # prompts of a split that are measured before the run; the sampler refuses what slips through
 
@@ -77,10 +79,13 @@ class RolloutDataModule(LightningDataModule):
         problems: int | None,  # only the first so many of the train split, again and again; None is all
         one_step_off_policy: bool,  # each rollout is sampled during the update before it, by the policy before that
         seed: int,
+        turns: Turns | None = None,  # budgets of an environment's episodes
     ) -> None:
         super().__init__()
         check_group(batch_size, group_size)
         check_decoding(decoding)
+        decoding = stopped(task, decoding, "rollout.decoding")
+        evaluation = replace(evaluation, decoding=stopped(task, evaluation.decoding, "rollout.evaluation.decoding"))
         check_rewards(reward, curation)
         for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
             if value is not None and value < 1:
@@ -99,7 +104,7 @@ class RolloutDataModule(LightningDataModule):
         if template := template_of(chat_template):
             self.tokenizer.chat_template = template
         self.prompts = PromptEncoder(self.tokenizer, chat, system, examples_of(examples), template_arguments or {})
-        self.generator = RolloutGenerator(task, sampler, self.prompts, seed)
+        self.generator = RolloutGenerator(task, sampler, self.prompts, seed, turns)
         self.stream: RolloutStream | None = None
 
     def setup(self, stage: str) -> None:
@@ -190,6 +195,8 @@ class RolloutDataModule(LightningDataModule):
             problems = self.problems_of(split)
             for problem in problems[: READ if len(problems) < maxsize else 1]:
                 self.prompts.check(problem)
+        if self.generator.player:
+            self.generator.player.framing.check()
         self.sampling.check(self.problems_of("train"))
         self.reward.check(self.problems_of("train")[0])
         self.prompts.check_written("task.marker", self.task.markers())
@@ -210,10 +217,13 @@ class RolloutDataModule(LightningDataModule):
             read = problems[:READ] if len(problems) == maxsize else problems
             suspects = heapq.nlargest(READ, read, key=lambda problem: len(problem.prompt))
             longest = max(len(self.prompts.encode(problem)) for problem in suspects)
-            if longest + decoding.max_tokens > context:
+            observed = self.generator.player.turns.observed_at_most if self.generator.player else 0
+            needed = longest + decoding.max_tokens + observed
+            if needed > context:
+                read = f" and {observed} of observations (rollout.turns)" if observed else ""
                 raise ValueError(
-                    f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens} it does not fit "
-                    f"sampler.max_model_len={context}; raise that to {longest + decoding.max_tokens}"
+                    f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens}{read} it does not "
+                    f"fit sampler.max_model_len={context}; raise that to {needed}"
                 )
 
 
@@ -224,6 +234,17 @@ def check_group(size: int, group: int) -> None:
         lower = size // group * group
         fit = f"the nearest that fit are {lower} and {lower + group}" if lower else f"the smallest that fits is {group}"
         raise ValueError(f"rollout.batch_size={size} is not a multiple of rollout.group_size={group}; {fit}")
+
+
+def stopped(task: Task, decoding: Decoding, key: str) -> Decoding:
+    """With the text that ends a turn of an environment. Raises ValueError where another one is asked for."""
+    if not isinstance(task, Environment) or task.stop is None:
+        return decoding
+    if decoding.stop not in (None, task.stop):
+        raise ValueError(
+            f"{key}.stop={decoding.stop!r} is not what ends a turn of the task, {task.stop!r}; leave it out"
+        )
+    return replace(decoding, stop=task.stop)
 
 
 def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:

@@ -1,17 +1,22 @@
-"""Problems to judged completions: encode, sample, verify, collate."""
+"""Problems to judged completions: encode, sample, verify, collate; or play, where the task is an environment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from isentropic.batch import RolloutBatch
 from isentropic.phases import doing
-from isentropic.reward import Answer
-from isentropic.rollout.collate import collate
+from isentropic.reward import Answer, Played
+from isentropic.rollout.collate import Segment, collate, collate_segments
+from isentropic.rollout.framing import Framing
+from isentropic.rollout.play import Player, Transcript
 from isentropic.rollout.prompts import PromptEncoder
+from isentropic.rollout.turns import Turns
 from isentropic.sampler import Decoding, Sampler
-from isentropic.task import Problem, Task
+from isentropic.task import Problem, Task, Verdict
+from isentropic.task.environment import Environment
 
 T = TypeVar("T")
 
@@ -31,6 +36,16 @@ class RolloutGenerator:
     sampler: Sampler
     prompts: PromptEncoder
     seed: int
+    turns: Turns | None = None  # of an environment
+
+    @cached_property
+    def player(self) -> Player | None:
+        """Raises ValueError for an environment without budgets."""
+        if not isinstance(self.task, Environment):
+            return None
+        if self.turns is None:
+            raise ValueError("the task is an environment, and rollout.turns does not say how long its episodes may be")
+        return Player(self.task, self.sampler, Framing(self.prompts, self.turns), self.turns, self.seed)
 
     def generate(
         self,
@@ -46,6 +61,8 @@ class RolloutGenerator:
         Groups are the ids of the rows. With `draw`, which names the occasion, they also fix the seeds: those of groups
         lie `apart`, or else `count`, which makes all but the first group's depend on it.
         """
+        if self.player:
+            return self.played(self.player, problems, groups, count, decoding, draw, apart or count)
         prompts = [self.prompts.encode(problem) for problem in problems]
         seeds = [self.seed_of(draw, group, apart or count) for group in groups]
         with doing("sampling"):
@@ -68,6 +85,42 @@ class RolloutGenerator:
         ]
         return Generated(batch, answers)
 
+    def played(
+        self,
+        player: Player,
+        problems: Sequence[Problem],
+        groups: Sequence[int],
+        count: int,
+        decoding: Decoding,
+        draw: str,
+        apart: int,
+    ) -> Generated:
+        rows: list[Transcript] = []
+        for problem, group in zip(problems, groups, strict=True):
+            prompt, seed = self.prompts.encode(problem), self.seed_of(draw, group, apart)
+            rows += [
+                player.transcript(problem, prompt, seed + child, f"{draw}/{group}", child) for child in range(count)
+            ]
+        with doing("sampling"):
+            player.play(rows, decoding)
+        verdicts, ids = [verdict_of(row) for row in rows], repeat(groups, count)
+        batch = collate_segments(
+            [[Segment(row.prompt, None, chosen=False), *row.segments] for row in rows],
+            verdicts,
+            [row.cut for row in rows],
+            [row.void for row in rows],
+            ids,
+            [row.problem.id for row in rows],
+        )
+        answers = [
+            Answer(
+                row.problem, player.decode(row.ids[len(row.prompt) :]), row.chosen, "length" if row.cut else "stop",
+                group, place % count, verdict, self.prompts.messages(row.problem), played_of(row),
+            )
+            for place, (row, verdict, group) in enumerate(zip(rows, verdicts, ids, strict=True))
+        ]  # fmt: skip
+        return Generated(batch, answers)
+
     def seed_of(self, draw: str, group: int, apart: int) -> int:
         """That of a group's first completion; the engine draws the i-th with seed + i."""
         digest = blake2b(f"{self.seed}/{draw}".encode(), digest_size=4).digest()
@@ -76,3 +129,12 @@ class RolloutGenerator:
 
 def repeat(values: Sequence[T], count: int) -> list[T]:
     return [value for value in values for _ in range(count)]
+
+
+def verdict_of(row: Transcript) -> Verdict:
+    assert row.verdict is not None
+    return row.verdict
+
+
+def played_of(row: Transcript) -> Played:
+    return Played(tuple(row.texts), row.calls, row.failed, row.observed, row.void, row.tool_seconds)

@@ -107,6 +107,8 @@ class RolloutStream:
         tries = largest(drawn.tries)  # ranks need not ask equally often
         wanted = self.prompts // world_size()
         self.report = {"rollout/tries": float(tries)} | shares(drawn.seen, groups(drawn.batch) / wanted)
+        if self.generator.player:
+            self.report |= shares_of_turns(drawn.seen)
         self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
         if self.sampling.state_dict():
             self.sampling.observe(self.asked(drawn), tries * self.prompts, self.prompts)
@@ -134,7 +136,8 @@ class RolloutStream:
             self.example = self.example or answers[0]
             seen.update(tally(asked))
             seen.update(answer.verdict.status for answer in answers)
-            seen["reflection"] += sum(reflects(answer.text) for answer in answers)
+            seen["reflection"] += sum(reflects(answer.own) for answer in answers)
+            seen.update(tally_of_turns(answers))
             with doing("rewards"):
                 scores = self.rewards(answers)
             tally_of_rewards.add(scores)
@@ -222,6 +225,34 @@ def shares(seen: Counter[str], filled: float) -> dict[str, float]:
     filled, tokens, asked, *rest = average(torch.tensor(counts, dtype=torch.float64)).tolist()
     found = {f"rollout/{n}": mean / asked for n, mean in zip(names, rest, strict=True)}
     return found | {"rollout/filled": filled, "rollout/tokens": tokens * world_size()}
+
+
+def tally_of_turns(answers: Sequence[Answer]) -> dict[str, float]:
+    """Sums over answers of an environment; nothing for others."""
+    played = [answer.played for answer in answers if answer.played]
+    return {
+        "episodes": len(played),
+        "turns": sum(len(one.texts) for one in played),
+        "calls": sum(one.calls for one in played),
+        "calls_failed": sum(one.failed for one in played),
+        "void": sum(one.void for one in played),
+        "observed": sum(one.observed for one in played),
+        "tool_seconds": sum(one.seconds for one in played),
+    }
+
+
+def shares_of_turns(seen: Counter[str]) -> dict[str, float]:
+    """Over all ranks: means per answer, of failed calls the share of all calls, and totals of what was read and ran."""
+    names = ("episodes", "calls_failed", "tool_seconds", "calls", "observed", "turns", "void", "budget")
+    sums = average(torch.tensor([seen[name] for name in names], dtype=torch.float64)).tolist()
+    episodes, failed, seconds, calls, observed, *_ = sums
+    found = {f"rollout/{name}": value / episodes for name, value in zip(names[3:], sums[3:], strict=True)}
+    totals = {"observed_tokens": observed * world_size(), "tool_seconds": seconds * world_size()}
+    return (
+        found
+        | {"rollout/calls_failed": failed / calls if calls else 0.0}
+        | {f"throughput/{name}": value for name, value in totals.items()}
+    )
 
 
 def rates_of(asked: RolloutBatch, position: int) -> list[tuple[float, float]]:

@@ -51,7 +51,15 @@ def of_line(line: dict[str, Any]) -> Answer:
         "touched": places(line, "touched"),
         "clipped": places(line, "clipped"),
         "derived": derived,
+        "observed": observed(line),
     }
+
+
+def observed(line: dict[str, Any]) -> list[list[Any]]:
+    """By the place of the token that follows, what was read between turns and not written."""
+    given = line.get("observed")
+    pairs = [one for one in given if isinstance(one, list) and len(one) == 2] if isinstance(given, list) else []
+    return [[place, str(text)] for place, text in pairs if isinstance(place, int)]
 
 
 def column(line: dict[str, Any], key: str) -> list[Number] | None:

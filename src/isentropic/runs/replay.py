@@ -14,13 +14,14 @@ from typing import Any
 import torch
 
 from isentropic.batch import PerToken, ScoredBatch, TokenStats
+from isentropic.runs.completions import observed
 from isentropic.runs.files import SAMPLES
 
 Completion = dict[str, Any]
 NEEDED = ("logp", "entropy", "reward", "group")
 PER_TOKEN = ("logp", "entropy", "sensitivity", "sampler_logp", "ref_logp", "new_logp", "new_entropy", "new_sensitivity")
-READ = ("correct", "truncated", "tokens", "texts", "step", "prompt")
-LEFT = ("completion", "estimate", "advantages", "weight", "ratio", "kept", "limits", "clipped", "touched")
+READ = ("correct", "truncated", "tokens", "texts", "step", "prompt", "turn", "observed")
+LEFT = ("completion", "segments", "estimate", "advantages", "weight", "ratio", "kept", "limits", "clipped", "touched")
 OTHERS = (*READ, *LEFT)
 
 
@@ -33,6 +34,7 @@ class Saved:
     labels: list[list[str]]  # of each token
     prompts: list[str]  # of each completion; empty where unknown
     step: int | None  # of the run
+    observed: list[dict[int, str]]  # of each completion, what was read before the token of a place
 
 
 def load(path: Path, step: int | None) -> Saved:
@@ -92,7 +94,7 @@ def check(completion: Completion, where: str) -> None:
     for key in NEEDED:
         if completion.get(key) is None:
             raise ValueError(f"{where} lacks {key}; each completion needs {listed(NEEDED)}")
-    for key in ("logp", *PER_TOKEN[1:], "tokens", "texts"):
+    for key in ("logp", *PER_TOKEN[1:], "tokens", "texts", "turn"):
         check_list(completion, key, where)
     for key, kind, what in (("reward", (int, float), "a number"), ("correct", bool, "true or false"),
                             ("truncated", bool, "true or false"), ("step", int, "a whole number")):  # fmt: skip
@@ -141,10 +143,12 @@ def batch_of(completions: Sequence[Completion], step: int | None) -> Saved:
         old_entropy=values("entropy"),
         old_sensitivity=values("sensitivity"),
         ref_logp=values("ref_logp"),
+        turn=values("turn").nan_to_num().long(),
     )
     now = TokenStats(*(values(f"new_{key}", key) for key in ("logp", "entropy", "sensitivity")))
     labels = [[str(t) for t in c.get("texts") or c.get("tokens") or range(len(c["logp"]))] for c in completions]
-    return Saved(batch, now, labels, [str(c.get("prompt", "")) for c in completions], step)
+    read = [{int(place): str(text) for place, text in observed(c)} for c in completions]
+    return Saved(batch, now, labels, [str(c.get("prompt", "")) for c in completions], step, read)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -44,6 +44,15 @@ class SamplerError(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Request:
+    """One completion to be written. Neighbours that share the very same list as their prompt may be read as one."""
+
+    prompt: Sequence[int]
+    seed: int
+    limit: int  # tokens that it may have, at most max_tokens of the decoding
+
+
+@dataclass(frozen=True)
 class Completion:
     """What the engine wrote. The end token is included when finish is "stop"."""
 
@@ -74,7 +83,14 @@ class Sampler(ABC):
     def start(self) -> None:
         """Builds the engine. Called once, after the process group exists; leaves the caller's RNG state untouched."""
 
-    @abstractmethod
+    @property
+    def context(self) -> int | None:
+        """Tokens that a prompt and what is written after it may have together; None where there is no model."""
+        return getattr(self, "max_model_len", None)
+
+    def check(self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding) -> None:
+        """Raises ValueError where `sample` cannot be asked for this."""
+
     def sample(
         self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
     ) -> list[list[Completion]]:
@@ -82,6 +98,18 @@ class Sampler(ABC):
 
         Child i of a prompt is drawn with seed + i, so callers space seeds by `count`.
         """
+        self.check(prompts, count, seeds, decoding)
+        requests = [
+            Request(prompt, seed + child, decoding.max_tokens)
+            for prompt, seed in zip(map(list, prompts), seeds, strict=True)
+            for child in range(count)
+        ]
+        written = self.write(requests, decoding)
+        return [written[first : first + count] for first in range(0, len(written), count)]
+
+    @abstractmethod
+    def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        """A completion of each request, in order; each depends on its own prompt, seed and limit alone."""
 
     def participate_idle(self, decoding: Decoding) -> None:
         """To be called when a rank has no more to ask for now: where ranks answer together, the others may have."""

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.validation import check_model, check_requests, end_tokens
+from isentropic.sampler import Completion, Decoding, Request, Sampler
+from isentropic.sampler.validation import check_model, check_requests, check_rows, end_tokens, sharing
 
 
 @dataclass
@@ -47,40 +47,42 @@ class TransformersSampler(Sampler):
             logging.enable_progress_bar()
         self.model = model.to(self.device).requires_grad_(False).eval()
 
-    @torch.no_grad()
-    def sample(
-        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
-    ) -> list[list[Completion]]:
+    def check(self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding) -> None:
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
-        ends = torch.tensor(end_tokens(self.path, decoding.stop), device=self.device)
-        completions: list[Completion] = []
-        for rows in batches(len(prompts), max(1, self.max_num_seqs // count)):
-            noise = uniform([seed + i for seed in seeds[rows] for i in range(count)], decoding.max_tokens)
-            completions += self.decode(prompts[rows], count, noise.to(self.device), decoding, ends)
-        return [completions[first : first + count] for first in range(0, len(completions), count)]
 
-    def decode(
-        self, prompts: Sequence[Sequence[int]], count: int, noise: Tensor, decoding: Decoding, ends: Tensor
-    ) -> Iterator[Completion]:
-        tokens, mask = left_padded(prompts, self.device)
+    @torch.no_grad()
+    def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        check_rows(requests, decoding, self.max_model_len)
+        ends = torch.tensor(end_tokens(self.path, decoding.stop), device=self.device)
+        return [one for part in parts(requests, self.max_num_seqs) for one in self.decode(part, decoding, ends)]
+
+    def decode(self, prompts: list[list[Request]], decoding: Decoding, ends: Tensor) -> Iterator[Completion]:
+        """Each list holds the requests of one prompt, which is read once."""
+        rows = [request for group in prompts for request in group]
+        limits = torch.tensor([request.limit for request in rows], device=self.device)
+        steps = int(limits.max())
+        noise = uniform([request.seed for request in rows], steps).to(self.device)
+        tokens, mask = left_padded([group[0].prompt for group in prompts], self.device)
+        counts = torch.tensor([len(group) for group in prompts], device=self.device)
         cache = DynamicCache()
         logits = self.next_logits(tokens, mask, cache)
-        cache.batch_repeat_interleave(count)
-        logits, mask = logits.repeat_interleave(count, 0), mask.repeat_interleave(count, 0)
+        if len(rows) > len(prompts):
+            cache.batch_select_indices(torch.arange(len(prompts), device=self.device).repeat_interleave(counts))
+            logits, mask = logits.repeat_interleave(counts, 0), mask.repeat_interleave(counts, 0)
         written: list[Tensor] = []
         logp: list[Tensor] = []
         ended = torch.zeros(len(mask), dtype=torch.bool, device=self.device)
-        for step in range(decoding.max_tokens):
+        for step in range(steps):
             if step:
                 mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
                 logits = self.next_logits(written[-1][:, None], mask, cache)
             processed = process(logits, decoding)
             written.append(processed.argmax(-1) if decoding.greedy else draw(processed, noise[:, step]))
             logp.append(processed.gather(1, written[-1][:, None])[:, 0])
-            ended |= torch.isin(written[-1], ends)
+            ended |= torch.isin(written[-1], ends) | (step + 1 >= limits)
             if ended.all():
                 break
-        return cut(torch.stack(written, 1), torch.stack(logp, 1), ends)
+        return cut(torch.stack(written, 1), torch.stack(logp, 1), ends, limits)
 
     def next_logits(self, tokens: Tensor, mask: Tensor, cache: DynamicCache) -> Float[Tensor, "B V"]:
         """Logits after the last of `tokens`, which are those of `mask` that the cache has not read."""
@@ -114,8 +116,16 @@ class TransformersSampler(Sampler):
             raise ValueError(f"{len(missing)} weights did not come, {missing[0]} among them; a load takes all of them")
 
 
-def batches(length: int, size: int) -> Iterator[slice]:
-    return (slice(first, first + size) for first in range(0, length, size))
+def parts(requests: Sequence[Request], size: int) -> Iterator[list[list[Request]]]:
+    """Those of one prompt together, and as many prompts as have `size` requests, at least one."""
+    part: list[list[Request]] = []
+    for group in sharing(requests):
+        if part and sum(map(len, part)) + len(group) > size:
+            yield part
+            part = []
+        part.append(group)
+    if part:
+        yield part
 
 
 def uniform(seeds: Sequence[int], steps: int) -> Float[Tensor, "B T"]:
@@ -157,10 +167,10 @@ def draw(logp: Float[Tensor, "B V"], noise: Float[Tensor, " B"]) -> Tensor:
     return torch.searchsorted(edges, (noise * edges[:, -1])[:, None], right=True)[:, 0].clamp(max=logp.shape[1] - 1)
 
 
-def cut(tokens: Tensor, logp: Tensor, ends: Tensor) -> Iterator[Completion]:
-    """Each row up to and with its first end token."""
+def cut(tokens: Tensor, logp: Tensor, ends: Tensor, limits: Tensor) -> Iterator[Completion]:
+    """Each row up to and with its first end token, or up to its limit."""
     stops = torch.isin(tokens, ends)
-    stopped = stops.any(1)
-    lengths = torch.where(stopped, stops.long().argmax(1) + 1, tokens.shape[1])
+    first = torch.where(stops.any(1), stops.long().argmax(1) + 1, tokens.shape[1] + 1)
+    stopped, lengths = first <= limits, torch.minimum(first, limits)
     rows = zip(tokens.tolist(), logp.tolist(), lengths.tolist(), stopped.tolist(), strict=True)
     return (Completion(row[:n], values[:n], "stop" if end else "length") for row, values, n, end in rows)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from isentropic.sampler import Completion, Decoding, Sampler
+from isentropic.sampler import Completion, Decoding, Request, Sampler
 
 
 @dataclass
 class ScriptedSampler(Sampler):
     """The answers of a prompt in turn, from the first again after the last, whatever the seeds and the temperature.
 
-    An answer that does not end in `eos`, or is cut at max_tokens, finishes by length.
+    An answer that does not end in `eos`, or is cut at its limit, finishes by length.
     Raises KeyError for a prompt without answers.
     """
 
@@ -25,17 +25,15 @@ class ScriptedSampler(Sampler):
     def start(self) -> None:
         self.events.append("start")
 
-    def sample(
-        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
-    ) -> list[list[Completion]]:
+    def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
         self.events.append("sample")
-        return [[self.next_answer(tuple(prompt), decoding) for _ in range(count)] for prompt in prompts]
+        return [self.next_answer(tuple(request.prompt), request.limit) for request in requests]
 
-    def next_answer(self, prompt: tuple[int, ...], decoding: Decoding) -> Completion:
+    def next_answer(self, prompt: tuple[int, ...], limit: int) -> Completion:
         turn = self.turns.get(prompt, 0)
         self.turns[prompt] = turn + 1
         answers = self.answers[prompt]
-        tokens = list(answers[turn % len(answers)])[: decoding.max_tokens]
+        tokens = list(answers[turn % len(answers)])[:limit]
         return Completion(tokens, None, "stop" if tokens[-1:] == [self.eos] else "length")
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:

@@ -4,13 +4,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from isentropic.sampler import Decoding
+from isentropic.sampler import Decoding, Request
 
 
 def check_model(path: str, context: int) -> None:
@@ -72,6 +73,27 @@ def check_requests(
     if not all(prompts):
         raise ValueError("a prompt of 0 tokens was given; a prompt has at least one")
     check_seeds(prompts, count, seeds)
+
+
+def check_rows(requests: Sequence[Request], decoding: Decoding, context: int) -> None:
+    """Raises ValueError for a request that `context` has no room for, or that may write nothing or too much."""
+    for one in requests:
+        length, limit = len(one.prompt), one.limit
+        if not length:
+            raise ValueError("a prompt of 0 tokens was given; a prompt has at least one")
+        if not 1 <= limit <= decoding.max_tokens:
+            raise ValueError(f"a limit of {limit} tokens is not from 1 to max_tokens={decoding.max_tokens}")
+        if length + limit > context:
+            raise ValueError(
+                f"a prompt of {length} tokens and a limit of {limit} together exceed sampler.max_model_len={context}"
+            )
+        if not 0 <= one.seed < 2**63:
+            raise ValueError(f"seed {one.seed} does not lie in [0, 2**63)")
+
+
+def sharing(requests: Sequence[Request]) -> Iterator[list[Request]]:
+    """Requests in turn, those together that are next to each other and share the list of their prompt."""
+    return (list(group) for _, group in groupby(requests, key=lambda request: id(request.prompt)))
 
 
 def check_seeds(prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int]) -> None:

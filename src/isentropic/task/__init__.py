@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 Split = Literal["train", "validation", "test"]  # learn from, choose settings by, report on
 Message = dict[str, str]  # of a chat: role and content
-Status = Literal["right", "wrong", "unsimplified", "unparseable", "timeout", "crash"]
+Status = Literal["right", "wrong", "unsimplified", "unparseable", "timeout", "crash", "void", "budget"]
 
 
 @dataclass(frozen=True)

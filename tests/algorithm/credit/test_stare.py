@@ -111,6 +111,16 @@ def test_the_divisor_is_not_the_sum_of_weights(build, charge, paper):
 
 
 @pytest.mark.golden
+@pytest.mark.parametrize("place", [1, 2])
+def test_an_observation_in_the_middle_of_an_answer_does_not_move_the_loss(build, charge, paper, bigrams, place):
+    algorithm = build("algorithm=stare", OPEN, WIDE)
+    batch, now = [bigrams.holed(record, place, 3, -30.0) for record in paper]
+    hole = slice(place, place + 3)
+    now.entropy[:, hole], batch.old_entropy[:, hole] = 9, 9
+    assert charge(algorithm, batch, now)[0] == pytest.approx(0.418922, abs=2e-6)
+
+
+@pytest.mark.golden
 @pytest.mark.controller
 def test_the_papers_adaptive_weights_from_its_recipe(build, credit, paper):
     algorithm = build("algorithm=stare_adaptive", WIDE)

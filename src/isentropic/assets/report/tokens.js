@@ -148,7 +148,9 @@
   // ---- drawing
   function row(answer, name, index) {
     const list = element("div", { class: "tk-row", role: "listbox", "aria-orientation": "horizontal", "aria-label": name });
+    const read = new Map(answer.observed || []);
     answer.texts.forEach((text, place) => {
+      if (read.has(place)) list.append(element("span", { class: "tk-observed", role: "presentation", title: "observed, not written" }, read.get(place)));
       const done = deed(answer, place), sides = sidesOn(answer, place);
       const label = `${text.trim() || (text ? "space" : "part of a character")}${done ? ", " + done : ""}${sides.length ? ", clipped " + sides.join(" ") : ""}`;
       const token = element("span", { class: `tk ${done}`, role: "option", tabindex: -1, "aria-selected": "false", "aria-label": label }, shown(text));
@@ -157,7 +159,7 @@
       list.append(token);
       if (/\n/.test(text)) list.append(element("i", { "aria-hidden": "true" }));
     });
-    if (list.firstChild) list.firstChild.tabIndex = 0;
+    if (list.querySelector(".tk")) list.querySelector(".tk").tabIndex = 0;
     return list;
   }
   function card(answer, name, index) {

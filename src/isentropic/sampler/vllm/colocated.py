@@ -18,8 +18,16 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Sampler, SamplerError
-from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler import Completion, Decoding, Request, Sampler, SamplerError
+from isentropic.sampler.validation import (
+    arriving,
+    check_arrived,
+    check_model,
+    check_requests,
+    check_rows,
+    end_tokens,
+    weight_names,
+)
 from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory, starting
 from isentropic.sampler.vllm.isolation import (
@@ -30,7 +38,7 @@ from isentropic.sampler.vllm.isolation import (
     untouched_process,
     without_search,
 )
-from isentropic.sampler.vllm.sampling_params import EVERY, Row, completions_of, draws
+from isentropic.sampler.vllm.sampling_params import EVERY, Row, completions_of, draws, rows_of
 from isentropic.sampler.vllm.tensor_parallel import TensorParallelGroup, check_tensor_parallel
 
 
@@ -112,19 +120,14 @@ class VllmSampler(Sampler):
             )
         self.loaded = self.load_format == "auto"
 
-    def sample(
-        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
-    ) -> list[list[Completion]]:
+    def check(self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding) -> None:
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
-        every = EVERY[self.logprobs]
-        rows = [
-            Row(list(prompt), seed + child, bool(every) and place % every == 0)
-            for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
-            for child in range(count)
-        ]
+
+    def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        check_rows(requests, decoding, self.max_model_len)
+        rows = rows_of(requests, self.logprobs)
         rows, own = self.tp_group.together(rows) if self.tp_group else (rows, slice(None))
-        completions = self.complete(rows, decoding)[own]
-        return [completions[first : first + count] for first in range(0, len(completions), count)]
+        return self.complete(rows, decoding)[own]
 
     def participate_idle(self, decoding: Decoding) -> None:
         while self.tp_group and (rows := self.tp_group.together(None)[0]):

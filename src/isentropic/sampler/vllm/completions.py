@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from isentropic.sampler import Completion, Decoding, Sampler
-from isentropic.sampler.validation import check_requests, end_tokens
+from isentropic.sampler import Completion, Decoding, Request, Sampler, SamplerError
+from isentropic.sampler.validation import check_requests, check_rows, end_tokens
 from isentropic.sampler.vllm.http import Service, check_release
 
 PROBE = "Find 12 + 34, step by step. {x} \\boxed{46}\n\tÄ 数"  # whose tokens tell one tokenizer from another
@@ -56,25 +56,22 @@ class CompletionsSampler(Sampler):
                 f"the server at {self.url} reads {self.served.max_model_len} tokens, fewer than {self.max_model_len}"
             )
 
-    def sample(
-        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
-    ) -> list[list[Completion]]:
+    def check(self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding) -> None:
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
+
+    def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        check_rows(requests, decoding, self.max_model_len)
         if self.service is None or self.served is None:
-            raise RuntimeError("the server was not asked what it has; start comes first")
+            raise SamplerError("the server was not asked what it has; start comes first")
         ends, name = end_tokens(self.path, decoding.stop), self.served.name
-        rows = [
-            body(name, prompt, seed + child, decoding, ends)
-            for prompt, seed in zip(prompts, seeds, strict=True)
-            for child in range(count)
-        ]
+        rows = [body(name, one, decoding, ends) for one in requests]
         if not rows:
             return []
         service = self.service
         with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
-            answers = list(askers.map(lambda row: service.call("/v1/completions", row), rows))
-        completions = [completion_of(answer) for answer in answers]
-        return [completions[first : first + count] for first in range(0, len(completions), count)]
+            return [
+                completion_of(answer) for answer in askers.map(lambda row: service.call("/v1/completions", row), rows)
+            ]
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         return None
@@ -122,12 +119,12 @@ def local_root(served: Served) -> str | None:
     return served.root if (Path(served.root) / "config.json").is_file() else None
 
 
-def body(name: str, prompt: Sequence[int], seed: int, decoding: Decoding, ends: list[int]) -> dict[str, Any]:
+def body(name: str, asked: Request, decoding: Decoding, ends: list[int]) -> dict[str, Any]:
     """Penalties and limits too, as a server otherwise takes those of the model's own generation config."""
     return {
         "model": name,
-        "prompt": list(prompt),
-        "max_tokens": decoding.max_tokens,
+        "prompt": list(asked.prompt),
+        "max_tokens": asked.limit,
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
         "top_k": decoding.top_k,
@@ -136,7 +133,7 @@ def body(name: str, prompt: Sequence[int], seed: int, decoding: Decoding, ends: 
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
         "min_tokens": 0,
-        "seed": seed,
+        "seed": asked.seed,
         "stop_token_ids": ends,
         "return_token_ids": True,
     }
@@ -145,7 +142,7 @@ def body(name: str, prompt: Sequence[int], seed: int, decoding: Decoding, ends: 
 def completion_of(answer: dict[str, Any]) -> Completion:
     choice = answer["choices"][0]
     if choice["finish_reason"] not in ("stop", "length"):
-        raise RuntimeError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
+        raise SamplerError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
     if not isinstance(choice.get("token_ids"), list):
-        raise RuntimeError("the server's answer has no token ids, which vLLM gives from release 0.10.2 on")
+        raise SamplerError("the server's answer has no token ids, which vLLM gives from release 0.10.2 on")
     return Completion(choice["token_ids"], None, choice["finish_reason"])

@@ -2,11 +2,12 @@
 
 # pyright: basic
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from isentropic.sampler import Completion, Decoding
+from isentropic.sampler import Completion, Decoding, Request
+from isentropic.sampler.validation import sharing
 
 ROW = "isentropic_row"  # numbers a request among those that are drawn together
 WANT_LOGPROBS = "isentropic_want_logprobs"  # asks our server for whole completions, with log-probs or without
@@ -20,6 +21,17 @@ class Row(NamedTuple):
     prompt: list[int]
     seed: int
     says: bool  # whether its log-probs are asked for
+    limit: int  # tokens that it may have
+
+
+def rows_of(requests: Sequence[Request], logprobs: str) -> list[Row]:
+    """Of one prompt in so many, as `logprobs` says, the completions' log-probs are asked for."""
+    every = EVERY[logprobs]
+    return [
+        Row(list(request.prompt), request.seed, bool(every) and place % every == 0, request.limit)
+        for place, group in enumerate(sharing(requests))
+        for request in group
+    ]
 
 
 @dataclass(slots=True)
@@ -50,7 +62,7 @@ def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
         top_p=decoding.top_p,
         top_k=decoding.top_k,
         min_p=decoding.min_p,
-        max_tokens=decoding.max_tokens,
+        max_tokens=row.limit,
         stop_token_ids=ends,
         seed=row.seed,
         logprobs=0 if row.says else None,  # 0: that of the drawn token

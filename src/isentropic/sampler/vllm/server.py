@@ -12,12 +12,20 @@ from torch import Tensor
 
 from isentropic.batch import DTYPES
 from isentropic.distributed import rank
-from isentropic.sampler import Completion, Decoding, Sampler, SamplerError
-from isentropic.sampler.validation import arriving, check_arrived, check_model, check_requests, end_tokens, weight_names
+from isentropic.sampler import Completion, Decoding, Request, Sampler, SamplerError
+from isentropic.sampler.validation import (
+    arriving,
+    check_arrived,
+    check_model,
+    check_requests,
+    check_rows,
+    end_tokens,
+    weight_names,
+)
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
 from isentropic.sampler.vllm.engine_args import server_arguments
 from isentropic.sampler.vllm.http import SOCKET, Service, serve
-from isentropic.sampler.vllm.sampling_params import EVERY, LOGPROBS, WANT_LOGPROBS
+from isentropic.sampler.vllm.sampling_params import EVERY, LOGPROBS, WANT_LOGPROBS, Row, rows_of
 from isentropic.sampler.vllm.weight_sync import FileTransfer, NcclTransfer, Transfer
 
 WEIGHTS = "isentropic-weights-"  # what the folder is called that somebody else's server reads them from
@@ -109,25 +117,22 @@ class VllmServerSampler(Sampler):
         body = {"token_ids": list(prompt), "sampling_params": {"detokenize": False, **settings}}
         return self.service.call("/inference/v1/generate", body)
 
-    def sample(
-        self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding
-    ) -> list[list[Completion]]:
+    def check(self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding) -> None:
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
+
+    def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        check_rows(requests, decoding, self.max_model_len)
         if not self.loaded:
             raise SamplerError("the server has no weights; they are lost by a load that fails")
-        every, ends = EVERY[self.logprobs], end_tokens(self.path, decoding.stop)
-        rows = [
-            (prompt, draws(decoding, seed + child, ends, bool(every) and place % every == 0, self.whole_completions))
-            for place, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True))
-            for child in range(count)
-        ]
-        if not rows:
+        if not requests:
             return []
+        ends, rows = end_tokens(self.path, decoding.stop), rows_of(requests, self.logprobs)
         # each waits for its answer, with a connection of its own; more than the server runs would bring nothing
         with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
-            answers = list(askers.map(lambda row: self.request(*row), rows))
-        completions = [completion_of(answer) for answer in answers]
-        return [completions[first : first + count] for first in range(0, len(completions), count)]
+            answers = askers.map(
+                lambda row: self.request(row.prompt, draws(decoding, row, ends, self.whole_completions)), rows
+            )
+            return [completion_of(answer) for answer in answers]
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         if not 2 <= len(tokens) < self.max_model_len:
@@ -168,17 +173,17 @@ class VllmServerSampler(Sampler):
         self.loaded = False
 
 
-def draws(decoding: Decoding, seed: int, ends: list[int], says: bool, whole: bool) -> dict[str, Any]:
+def draws(decoding: Decoding, row: Row, ends: list[int], whole: bool) -> dict[str, Any]:
     return {
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
         "top_k": decoding.top_k,
         "min_p": decoding.min_p,
-        "max_tokens": decoding.max_tokens,
+        "max_tokens": row.limit,
         "stop_token_ids": ends,
-        "seed": seed,
+        "seed": row.seed,
         "output_kind": 2,  # only what is final
-    } | ({WANT_LOGPROBS: says} if whole else {"logprobs": 0 if says else None})
+    } | ({WANT_LOGPROBS: row.says} if whole else {"logprobs": 0 if row.says else None})
 
 
 def completion_of(answer: dict[str, Any]) -> Completion:

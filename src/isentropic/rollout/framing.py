@@ -1,0 +1,170 @@
+"""How an observation becomes tokens: as text, or in the frame that a chat template puts around it.
+
+Nothing that stands in the row already is rendered or encoded again: the frame is what a template writes between the end
+of an assistant's message and the beginning of its next one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+from jinja2 import TemplateError
+
+from isentropic.rollout.prompts import PromptEncoder
+from isentropic.rollout.turns import Turns
+
+CALL, RESULT, DOTS = "CALLWRITTEN", "RESULTREAD", "..."
+WIDE = 64  # characters that a token of a long observation is taken to have at most, before it is cut
+TRIED = (('4 "2"',), ("42", "a\nb"), ("",))  # results of one turn: one, two, an empty one
+THOUGHTS = ("call", "<think>\nhm\n</think>\n\ncall")
+
+
+@dataclass(frozen=True)
+class Framing:
+    """What special tokens of the tokenizer look like stays text where it stands in an observation."""
+
+    prompts: PromptEncoder
+    turns: Turns
+
+    def frame(self, texts: Sequence[str], ended: bool) -> list[int]:
+        """Ids of all results of one turn; `ended` says whether the policy wrote the template's end token itself."""
+        if not self.prompts.chat:
+            return self.text_ids("".join(texts))
+        end, pieces = self.pieces(texts)
+        ids = [] if ended or end is None else [end]
+        for piece in pieces:
+            ids += [piece] if isinstance(piece, int) else self.text_ids(piece)
+        return ids
+
+    def fitted(self, texts: Sequence[str], ended: bool, room: int) -> list[int] | None:
+        """The frame, with long texts cut to what `room` tokens leave; None where they may not be, or cannot."""
+        bound = 2 * WIDE * max(room, 1)  # what is longer is not encoded as a whole
+        if all(len(text) <= bound for text in texts) and len(ids := self.frame(texts, ended)) <= room:
+            return ids
+        left = room - len(self.frame(["" for _ in texts], ended))
+        while self.turns.cut and left >= len(texts):
+            ids = self.frame([self.shortened(text, left // len(texts)) for text in texts], ended)
+            if len(ids) <= room:
+                return ids
+            left -= max(1, len(ids) - room)
+        return None
+
+    def shortened(self, text: str, limit: int) -> str:
+        """Head and tail of at most so many tokens together, cut where both are decoded as they stood."""
+        bound = WIDE * limit
+        shown = text if len(text) <= 2 * bound else text[:bound] + text[-bound:]
+        ids = self.text_ids(shown)
+        if len(ids) <= limit and shown == text:
+            return text
+        dots = DOTS if self.decoded(self.text_ids(DOTS)) == DOTS else ""
+        room = limit - len(self.text_ids(dots))
+        if room < 0:
+            return ""
+        head, tail = (room + 1) // 2, room // 2
+        while not text.startswith(self.decoded(ids[:head])):
+            head -= 1
+        while not text.endswith(self.decoded(ids[len(ids) - tail :])):
+            tail -= 1
+        return self.decoded(ids[:head]) + dots + self.decoded(ids[len(ids) - tail :])
+
+    def text_ids(self, text: str) -> list[int]:
+        """Of a text in which nothing is a special token; what looks like one is taken apart."""
+        if not text:
+            return []
+        parts: list[str] = []
+        while self.added and (match := self.added.search(text)):
+            parts.append(text[: match.start() + 1])
+            text = text[match.start() + 1 :]
+        encode = self.prompts.tokenizer.encode
+        return [id for part in (*parts, text) for id in encode(part, add_special_tokens=False)]
+
+    def decoded(self, ids: list[int]) -> str:
+        text = self.prompts.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        assert isinstance(text, str)
+        return text
+
+    @cached_property
+    def added(self) -> re.Pattern[str] | None:
+        """What a tokenizer takes for one token wherever it stands; runs of blanks may be such, which are harmless."""
+        texts = {token.content for token in self.prompts.tokenizer.added_tokens_decoder.values()}
+        known = sorted((text for text in texts if len(text) > 1 and text.strip()), key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, known))) if known else None
+
+    @cached_property
+    def end(self) -> int | None:
+        """The token that the template ends an assistant's message by; None in plain text."""
+        return self.pieces([""])[0] if self.prompts.chat else None
+
+    def pieces(self, texts: Sequence[str]) -> tuple[int | None, list[int | str]]:
+        """The token that ends an assistant's message, and what follows it: special tokens, and texts between them."""
+        names = {f"{RESULT}{place}E": text for place, text in enumerate(texts)}
+        results = [name if text else "" for name, text in names.items()]
+        rest = self.rendered(CALL, results).partition(CALL)[2]
+        parts: list[int | str] = []
+        start = 0
+        for match in self.added.finditer(rest) if self.added else ():
+            token = cast(int, self.prompts.tokenizer.convert_tokens_to_ids(match[0]))
+            parts += [rest[start : match.start()], token]
+            start = match.end()
+        parts.append(rest[start:])
+        end = next((part for part in parts if isinstance(part, int)), None)
+        after = parts if end is None else parts[parts.index(end) + 1 :]
+        return end, [part if isinstance(part, int) else named(part, names) for part in after if part != ""]
+
+    def messages(self, call: str, results: Sequence[str]) -> list[dict[str, str]]:
+        first = [{"role": "user", "content": "question"}, {"role": "assistant", "content": call}]
+        return [*first, *({"role": self.turns.role, "content": result} for result in results)]
+
+    def rendered(self, call: str, results: Sequence[str]) -> str:
+        text = self.prompts.tokenizer.apply_chat_template(
+            self.messages(call, results), tokenize=False, add_generation_prompt=True, **self.prompts.template_arguments
+        )
+        return str(text)
+
+    def ids(self, messages: list[dict[str, str]]) -> list[int]:
+        arguments = self.prompts.template_arguments
+        ids = self.prompts.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False, **arguments
+        )
+        return list[int](ids)  # pyright: ignore[reportArgumentType]
+
+    def check(self) -> None:
+        """Raises ValueError where a conversation turn by turn is not what the template makes of it as a whole."""
+        if self.prompts.chat:
+            try:
+                self.check_template()
+            except (TemplateError, TypeError, KeyError) as error:
+                raise ValueError(
+                    f"the chat template refuses observations of role {self.turns.role} "
+                    f"({' '.join(str(error).split())}); take rollout.turns.role=user"
+                ) from error
+        if not (frame := len(self.frame([""], False))) < self.turns.observation_tokens:
+            raise ValueError(
+                f"rollout.turns.observation_tokens={self.turns.observation_tokens} leaves nothing to be read: the chat "
+                f"template alone puts {frame} tokens around an observation"
+            )
+
+    def check_template(self) -> None:
+        for call in THOUGHTS:
+            for results in TRIED:
+                frame, whole = self.frame(results, False), self.ids(self.messages(call, results))
+                if whole[-len(frame) :] != frame:
+                    raise ValueError(
+                        f"the chat template writes observations of role {self.turns.role} in a whole conversation "
+                        f"otherwise than alone ({self.decoded(whole)[-80:]!r}); take rollout.turns.role=user, or "
+                        "another rollout.chat_template"
+                    )
+                history = self.ids(self.messages(call, results)[:1]) + self.text_ids(call)
+                before = whole[: -len(frame)]
+                if before != history and self.turns.thinking == "refuse":
+                    raise ValueError(
+                        f"the chat template rewrites earlier turns ({call!r} became {self.decoded(before)[-60:]!r}), "
+                        "and rollout.turns.thinking=refuse; keep goes on with what was written"
+                    )
+
+
+def named(text: str, names: dict[str, str]) -> str:
+    """With each result in its place; at once, as a result may look like a name."""
+    return re.sub("|".join(names), lambda match: names[match[0]], text) if names else text

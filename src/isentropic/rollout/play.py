@@ -1,0 +1,211 @@
+"""Turn after turn of many episodes: what the policy writes goes to their worlds, what these say is read by the policy.
+
+Token ids are only ever appended. Text is made of them to be read by a world, and ids of a world's text alone.
+"""
+
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from isentropic.rollout.collate import Segment
+from isentropic.rollout.framing import Framing
+from isentropic.rollout.side_by_side import Outcome, side_by_side
+from isentropic.rollout.turns import Turns
+from isentropic.sampler import Completion, Decoding, Request, Sampler
+from isentropic.task import Problem, Verdict
+from isentropic.task.environment import Environment, Episode, Reply, check_reply
+
+CUT, SPENT, BROKEN = (Verdict(0.0, False, status) for status in ("unparseable", "budget", "crash"))
+CLOSING = 10.0  # seconds that an episode may take to close
+
+
+@dataclass
+class Transcript:
+    """One answer, as far as it has come."""
+
+    problem: Problem
+    prompt: Sequence[int]
+    seed: int  # of its first completion
+    name: str  # what its other seeds are made of
+    world: int  # the seed of its world
+    segments: list[Segment] = field(default_factory=list[Segment])  # after the prompt
+    texts: list[str] = field(default_factory=list[str])  # of its own turns
+    calls: int = 0
+    failed: int = 0
+    tool_seconds: float = 0.0  # CPU time of calls
+    seconds: float = 0.0  # wall clock in its world
+    void: bool = False
+    cut: bool = False  # its last completion ended by length, or there was no room for another; not by a budget of turns
+    verdict: Verdict | None = None  # None while it goes on
+    episode: Episode | None = None
+
+    @property
+    def chosen(self) -> list[int]:
+        return [token for part in self.segments if part.chosen for token in part.tokens]
+
+    @property
+    def observed(self) -> int:
+        return sum(len(part.tokens) for part in self.segments if not part.chosen)
+
+    @property
+    def size(self) -> int:
+        return len(self.prompt) + sum(len(part.tokens) for part in self.segments)
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The prompt itself before the first turn, so that the answers of a group share it."""
+        after = [token for part in self.segments for token in part.tokens]
+        return [*self.prompt, *after] if after else self.prompt
+
+
+@dataclass(frozen=True)
+class Player:
+    """Rows of a turn are written together, then heard together; an episode that ends leaves the others as they were."""
+
+    task: Environment
+    sampler: Sampler
+    framing: Framing
+    turns: Turns
+    seed: int
+    said: set[str] = field(default_factory=set[str], compare=False)  # what was warned of
+
+    def play(self, rows: list[Transcript], decoding: Decoding) -> None:
+        """Until each has its verdict; every episode that began is closed, whatever happens."""
+        try:
+            self.begin(rows)
+            while going := [row for row in rows if row.verdict is None]:
+                requests = [self.request(row, decoding) for row in going]
+                for row, completion in zip(going, self.sampler.write(requests, decoding), strict=True):
+                    self.append(row, completion)
+                self.hear(going, decoding)
+                self.close([row for row in going if row.verdict is not None])
+        finally:
+            self.close(rows)
+
+    def transcript(self, problem: Problem, prompt: Sequence[int], seed: int, place: str, child: int) -> Transcript:
+        """`place` names the group among all that are ever asked, `child` the answer in it."""
+        name = f"{self.seed}/{place}/{child}"
+        world = f"{self.seed}/{place}" if self.turns.shared_world else name
+        return Transcript(problem, prompt, seed, name, seed_of(f"{world}/world"))
+
+    def request(self, row: Transcript, decoding: Decoding) -> Request:
+        turn = len(row.texts)
+        seed = seed_of(f"{row.name}/{turn}") if turn else row.seed
+        return Request(row.ids, seed, self.room(row, decoding))
+
+    def room(self, row: Transcript, decoding: Decoding) -> int:
+        """Tokens that the next completion may have; below 1, there is none."""
+        left = [decoding.max_tokens - len(row.chosen)]
+        left += [] if self.turns.turn_tokens is None else [self.turns.turn_tokens]
+        context = self.sampler.context
+        left += [] if context is None or not row.segments else [context - row.size]
+        return min(left)
+
+    def begin(self, rows: Sequence[Transcript]) -> None:
+        calls = [lambda row=row: self.task.begin(row.problem, row.world) for row in rows]
+        begun = side_by_side(calls, [self.turns.seconds] * len(rows), self.turns.workers, lambda late: late.close())
+        for row, outcome in zip(rows, begun, strict=True):
+            row.seconds += outcome.seconds
+            row.episode = outcome.value
+            row.verdict = self.failure("begin", outcome)
+
+    def append(self, row: Transcript, completion: Completion) -> None:
+        row.segments.append(Segment(completion.tokens, completion.logp, chosen=True))
+        row.texts.append(self.decode(completion.tokens))
+        row.cut = completion.finish == "length"
+
+    def hear(self, rows: Sequence[Transcript], decoding: Decoding) -> None:
+        calls = [lambda row=row: check_reply(of(row).step(row.texts[-1])) for row in rows]
+        limits = [max(0.0, self.turns.seconds - row.seconds) for row in rows]
+        replies = side_by_side(calls, limits, self.turns.workers, lambda late: None)
+        for row, outcome in zip(rows, replies, strict=True):
+            row.seconds += outcome.seconds
+            row.verdict = self.failure("step", outcome)
+            if outcome.value is not None:
+                self.take(row, outcome.value, decoding)
+
+    def take(self, row: Transcript, reply: Reply, decoding: Decoding) -> None:
+        """Ends the row, or appends what is to be read before its next turn."""
+        row.calls, row.failed = row.calls + reply.calls, row.failed + reply.failed
+        row.tool_seconds, row.void = row.tool_seconds + reply.seconds, row.void or reply.void
+        spent = self.room(row, decoding) < 1
+        row.verdict = reply.verdict or (CUT if spent else SPENT if self.over(row) else None)
+        if row.verdict is None:
+            observed = self.observation(row, (reply.text, *reply.more))
+            if observed:
+                row.segments.append(Segment(observed, None, chosen=False))
+            if observed is None or self.room(row, decoding) < 1:
+                row.verdict = CUT
+        row.cut = row.verdict is CUT or (row.cut and row.verdict is not SPENT)
+
+    def over(self, row: Transcript) -> bool:
+        turns = self.turns
+        counted = (
+            (turns.turns, len(row.texts) + 1),
+            (turns.calls, row.calls),
+            (turns.tool_seconds, row.tool_seconds),
+            (turns.seconds, row.seconds),
+        )
+        return any(limit is not None and count > limit for limit, count in counted)
+
+    def observation(self, row: Transcript, texts: tuple[str, ...]) -> list[int] | None:
+        """Its ids, perhaps cut; None where they do not fit."""
+        tokens = row.segments[-1].tokens
+        ended = bool(tokens) and tokens[-1] == self.framing.end
+        left = [self.turns.observation_tokens]
+        if self.turns.observed_tokens is not None:
+            left.append(self.turns.observed_tokens - row.observed)
+        if self.sampler.context is not None:
+            left.append(self.sampler.context - row.size)
+        return self.framing.fitted(texts, ended, min(left))
+
+    def failure(self, method: str, outcome: Outcome[Any]) -> Verdict | None:
+        """What an error is worth; said once, as all episodes may have it."""
+        error = outcome.error
+        if error is None:
+            return None
+        said = f"{type(self.task).__name__}.{method} {described(error)}"
+        if said not in self.said:
+            self.said.add(said)
+            warnings.warn(
+                f"{said}; the episode ends there with a reward of 0, here and wherever this happens", stacklevel=2
+            )
+        return SPENT if isinstance(error, TimeoutError) else BROKEN
+
+    def close(self, rows: Sequence[Transcript]) -> None:
+        """Those that are open; an episode that hangs may end by this."""
+        episodes = [row.episode for row in rows if row.episode is not None]
+        for row in rows:
+            row.episode = None
+        calls: list[Callable[[], None]] = [episode.close for episode in episodes]
+        for outcome in side_by_side(calls, [CLOSING] * len(calls), self.turns.workers, lambda late: None):
+            self.failure("close", outcome)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        text = self.framing.prompts.tokenizer.decode(
+            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        assert isinstance(text, str)
+        return text
+
+
+def of(row: Transcript) -> Episode:
+    assert row.episode is not None
+    return row.episode
+
+
+def described(error: BaseException) -> str:
+    said = " ".join(str(error).split())[:200]
+    if isinstance(error, TimeoutError):
+        return said
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"raised {type(error).__name__}: {said}{where}"
+
+
+def seed_of(name: str) -> int:
+    """63 bits, the same on every machine."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) >> 1

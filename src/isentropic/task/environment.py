@@ -1,0 +1,64 @@
+"""What answers back? Tasks of several turns, in text: tokens and templates are the player's, in rollout/play.py."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Protocol, runtime_checkable
+
+from isentropic.task import Problem, Task, Verdict
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the world says to one turn."""
+
+    text: str  # the observation; "" says nothing
+    verdict: Verdict | None = None  # given once, at the end, and the text is then not read; None goes on
+    void: bool = False  # the turn held neither an action nor an answer
+    calls: int = 0  # of tools, those that failed included
+    failed: int = 0  # of these, what timed out, crashed or was refused
+    seconds: float = 0.0  # of CPU time, of all these calls
+    more: tuple[str, ...] = ()  # results of further calls of this turn: in a chat, messages of their own
+
+
+@runtime_checkable
+class Episode(Protocol):
+    """One answer under way. Other episodes of the same environment step at the same time, in other threads."""
+
+    def step(self, text: str) -> Reply:
+        """What the world says to a turn of the model. May block; never raises for what a model may write."""
+        ...
+
+    def close(self) -> None:
+        """Called once, also after an error."""
+        ...
+
+
+class Environment(Task):
+    """A task that answers each turn of the model until it gives a verdict.
+
+    Runs resume exactly where `step` is a function of the problem, the seed and the texts so far.
+    """
+
+    stop: str | None = None  # a text of one token that ends a turn besides the model's own end, and stays in it
+
+    @abstractmethod
+    def begin(self, problem: Problem, seed: int) -> Episode:
+        """The seed is of all chance in the world of this episode."""
+
+
+def check_reply(reply: Any) -> Reply:
+    """Raises TypeError or ValueError, a sentence, for what no player can go on with."""
+    if not isinstance(reply, Reply):
+        raise TypeError(f"step returned {reply!r:.60}, where a Reply must be")
+    texts = (reply.text, *reply.more)
+    if not all(isinstance(text, str) for text in texts):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"step gave {texts!r:.60} as text, which is no str")
+    verdict: Any = reply.verdict
+    if verdict is not None and not isinstance(verdict, Verdict):
+        raise TypeError(f"step gave {verdict!r:.60}, where a Verdict or None must be")
+    if verdict is not None and not isfinite(verdict.reward):
+        raise ValueError(f"step gave a reward of {verdict.reward}, which is not finite")
+    if not 0 <= reply.failed <= reply.calls or not reply.seconds >= 0:
+        raise ValueError(f"step counted calls={reply.calls}, failed={reply.failed}, seconds={reply.seconds}")
+    return reply

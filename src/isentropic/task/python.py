@@ -1,0 +1,99 @@
+"""Any task with a Python interpreter: a turn either has a program, which is run, or the answer. arXiv:2509.02479"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from isentropic.task import Problem, Split, Task, Verdict
+from isentropic.task.environment import Environment, Reply
+from isentropic.tools.cage import STRICT, Cage
+from isentropic.tools.interpreter import Interpreter
+
+PROGRAM = re.compile(r"```(?:python|py)?[ \t]*\n(.*?)```", re.DOTALL)
+SAID = "\nCode execution result: {}\n"
+RAN = ("ok", "error")  # the program's own endings; others are failures of a call
+
+
+@dataclass(frozen=True)
+class Session:
+    """The last complete program of a turn is run, unless the task finds an answer after it."""
+
+    task: Task
+    problem: Problem
+    interpreter: Interpreter
+
+    def step(self, text: str) -> Reply:
+        programs = list(PROGRAM.finditer(text))
+        rest = text[programs[-1].end() :] if programs else text
+        if rest.strip() and (verdict := self.task.verify([self.problem], [rest])[0]).status != "unparseable":
+            return Reply("", verdict)
+        if not programs:
+            return Reply("", Verdict(0.0, False, "void"), void=True)
+        (result,) = self.interpreter([programs[-1][1]])
+        said = result.text.strip() if result.word in RAN else f"{result.text}\n{result.word}".strip()
+        return Reply(SAID.format(said), calls=1, failed=int(result.word not in RAN))
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class WithPython(Environment):
+    """References stay with the task's own judges: a program runs in a process that never saw one.
+
+    Raises ValueError for a task of several turns, and for limits that let no program run.
+    """
+
+    task: Task  # whose template tells the model of the interpreter
+    workers: int  # processes that run programs
+    timeout: float  # CPU seconds of a program
+    memory: float  # GiB of a program
+    output: int  # bytes that it may print; what the model reads of it is up to rollout.turns.observation_tokens
+    lines: Literal["all", "last"]  # of a traceback
+    cage: Cage = STRICT  # what this machine must have to hold what a model wrote
+
+    def __post_init__(self) -> None:
+        if isinstance(self.task, Environment):
+            raise ValueError(f"task.task is {type(self.task).__name__}, which has several turns of its own already")
+        for name in ("workers", "timeout", "memory", "output"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"task.{name}={getattr(self, name)} lets no program run; it must be above 0")
+
+    @cached_property
+    def interpreter(self) -> Interpreter:
+        return Interpreter(self.workers, self.timeout, self.memory, self.output, self.lines, self.cage)
+
+    def begin(self, problem: Problem, seed: int) -> Session:
+        return Session(self.task, problem, self.interpreter)
+
+    def problems(self, split: Split) -> Sequence[Problem]:
+        return self.task.problems(split)
+
+    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        return self.task.verify(problems, texts)
+
+    def notes(self) -> list[str]:
+        return self.task.notes()
+
+    def written(self, answer: str) -> str:
+        return self.task.written(answer)
+
+    def gold(self, problem: Problem) -> str | None:
+        return self.task.gold(problem)
+
+    @property
+    def verifies(self) -> bool:
+        return self.task.verifies
+
+    def markers(self) -> Sequence[str]:
+        return self.task.markers()
+
+    def check(self) -> None:
+        self.task.check()
+
+    def close(self) -> None:
+        self.task.close()
+        if "interpreter" in self.__dict__:
+            self.interpreter.close()

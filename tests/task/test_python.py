@@ -1,0 +1,85 @@
+"""Turns with a program, with an answer, and with neither."""
+
+import sys
+
+import pytest
+from fixtures.tasks import Digits
+
+from isentropic.task import Problem, Task, Verdict
+from isentropic.task.calculator import Calculator
+from isentropic.task.python import WithPython
+from isentropic.tools.cage import Cage
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
+PROBLEM = Problem("What is 2 to the 10th?", "1024")
+
+
+class Boxed(Task):
+    """Answers stand after a colon."""
+
+    def problems(self, split):
+        return [PROBLEM]
+
+    def verify(self, problems, texts):
+        statuses = ["unparseable" if ":" not in text else "right" if "1024" in text else "wrong" for text in texts]
+        return [Verdict(float(status == "right"), status == "right", status) for status in statuses]
+
+
+@pytest.fixture(scope="module")
+def task():
+    made = WithPython(Boxed(), 2, 1.0, 4.0, 1000, "last", Cage(least=["seccomp"], required=False))
+    yield made
+    made.close()
+
+
+def program(text):
+    return f"Let me see.\n```python\n{text}\n```\n"
+
+
+def test_a_program_is_run_and_what_it_printed_is_said(task):
+    episode = task.begin(PROBLEM, 0)
+    reply = episode.step(program("print(2**10)"))
+    assert (
+        reply.text == "\nCode execution result: 1024\n"
+        and reply.verdict is None
+        and (reply.calls, reply.failed) == (1, 0)
+    )
+    assert episode.step("so it is: 1024").verdict == Verdict(1.0, True, "right")
+    episode.close()
+
+
+def test_an_error_is_said_by_its_last_line_and_is_no_failure_of_the_call(task):
+    reply = task.begin(PROBLEM, 0).step(program("1/0"))
+    assert "ZeroDivisionError: division by zero" in reply.text and "Traceback" not in reply.text and reply.failed == 0
+
+
+@pytest.mark.parametrize("text", ["while True: pass", "import os; os.abort()"])
+def test_a_program_that_does_not_end_by_itself_is_a_failed_call(task, text):
+    reply = task.begin(PROBLEM, 0).step(program(text))
+    assert (reply.calls, reply.failed) == (1, 1) and reply.verdict is None
+
+
+def test_the_last_program_of_a_turn_is_run_and_an_answer_after_it_is_taken(task):
+    episode = task.begin(PROBLEM, 0)
+    assert "Code execution result: 2\n" in episode.step(program("print(1)") + program("print(2)")).text
+    assert episode.step("it may be: 7\n" + program("print(3)")).text == "\nCode execution result: 3\n"
+    assert episode.step(program("print(1)") + "it is: 7").verdict.status == "wrong"
+
+
+@pytest.mark.parametrize("text", ["", "Let me think.", "```python\nprint(1)", "```"])
+def test_a_turn_with_neither_is_void(task, text):
+    reply = task.begin(PROBLEM, 0).step(text)
+    assert reply.void and reply.calls == 0 and reply.verdict == Verdict(0.0, False, "void")
+
+
+def test_nothing_is_kept_between_programs_and_no_reference_is_seen(task):
+    episode = task.begin(PROBLEM, 0)
+    episode.step(program("secret = 5"))
+    assert "NameError" in episode.step(program("print(secret)")).text
+
+
+def test_several_turns_within_several_turns_are_refused(parts):
+    with pytest.raises(ValueError, match=r"task\.task is Calculator, which has several turns"):
+        WithPython(Calculator(3, 9, 99, 0.1, 0), 1, 1.0, 1.0, 100, "last")
+    with pytest.raises(ValueError, match=r"task\.timeout=0\.0 lets no program run"):
+        WithPython(Digits(parts.sums()), 1, 0.0, 1.0, 100, "last")
