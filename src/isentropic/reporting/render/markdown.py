@@ -25,7 +25,7 @@ def markdown(report: Report) -> str:
     parts = [
         f"# {inline(report.title)}",
         f"```bash\n{report.command}\n```",
-        *([_inline(sentence)] if (sentence := headline(report)) else []),
+        *([inline(sentence)] if (sentence := headline(report)) else []),
         "## What differs\n\n" + _list(summary(report)),
         "## What cannot be claimed\n\n" + _list(cautions(report)),
         *map(_table, first),
