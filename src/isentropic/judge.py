@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.config.build import BadInput, bad_input, build, by_source, check, does_not_exist, plain
+from isentropic.config.build import BadInput, bad_input, build, by_source, check, plain
 from isentropic.config.compose import CONFIGS, ROOT, loader_of
 from isentropic.config.early import check_hardware, has_gpu
 from isentropic.config.exam import Lent, experiment_of, given, judged, lent_by, unlike
+from isentropic.config.exam_grading import checked, graders_of, is_grading, told
 from isentropic.config.exam_sets import asked_sets, data_of, dry_run, questions_of, tasks_of
 from isentropic.config.judged import key_of
 from isentropic.config.names import quoted
@@ -18,13 +19,11 @@ from isentropic.config.names import quoted
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from isentropic.evaluation.grader import Grader
     from isentropic.evaluation.protocol import Protocol
     from isentropic.evaluation.questions import AskedSet
     from isentropic.evaluation.subject import Subject
     from isentropic.sampler import Sampler
     from isentropic.sampler.vllm.completions import Served
-    from isentropic.task import Task
 
 FIRST_WORD = 30.0  # seconds that a server may take to say what it has
 DECIDED = {"load_format": "auto", "sleep_level": 0, "logprobs": "none"}  # of engines that read their own weights
@@ -56,11 +55,14 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
     """All settings, checked by their types."""
     loader = loader_of(CONFIGS)
     found = lent_by(subject, experiment or experiment_of(subject), loader)
-    own = [quoted(one) for one in arguments if key_of(one) not in ("subject", "experiment")]
+    own = [quoted(one) for one in arguments if key_of(one) not in ("subject", "experiment") and not is_grading(one)]
     if has_gpu() and not given(own, "sampler"):
         own = [*ON_GPU, *own]
     cfg = judged(loader, own, found)
     cfg.subject = subject
+    cfg.grading = [quoted(one) for one in arguments if is_grading(one)]
+    if "max_model_len" in cfg.sampler and not given(own, "sampler.max_model_len"):
+        cfg.sampler.max_model_len = 0  # that of an option is for training
     cfg.policy.model.path = subject
     parts = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key not in ("hydra", "card", "lengths")])
     check(plain(parts), look=by_source)
@@ -75,7 +77,6 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
     from isentropic.evaluation.asking import Asking
     from isentropic.evaluation.context import fitted, needed
     from isentropic.evaluation.folder import begin, keep_versions
-    from isentropic.evaluation.summary import write_scores
     from isentropic.runs.lock import locked
 
     tasks = tasks_of(cfg, stack)
@@ -86,7 +87,8 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
     tokenizer = tokenizer_of(cfg, subject, served, model)
     with bad_input():
         asked, said = fitted(asked_sets(cfg, protocol, sets, tokenizer), context_of(cfg, model, served))
-    graders = graders_of(cfg, protocol, asked, tasks)
+    graders = graders_of(protocol, asked, tasks, cfg.grading, stack)
+    said += checked(asked, graders, cfg.allow_unjudgeable)
     sampler = sampler_of(cfg, subject, needed(asked), model)
     folder = Path(cfg.folder or Path(cfg.paths.logs) / "eval" / name_of(subject, protocol, served))
     weights = weights_of(model, served)
@@ -104,9 +106,7 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
     with of_the_server(served):
         sampler.start()
         Asking(folder, sampler, tokenizer, graders, int(cfg.seed), int(cfg.batch), tell).ask(asked)
-    for score, value in write_scores(folder).items():
-        print(f"{score}: {value:.4f}", flush=True)
-    print(f"evaluation: {folder}", flush=True)
+    print("\n".join(told(folder, cfg, str(cfg.subject))), flush=True)
 
 
 def tell(line: str) -> None:
@@ -125,26 +125,6 @@ def of_the_server(served: "Served | None") -> Generator[None]:
         raise BadInput(
             f"{' '.join(str(error).split())}; what was answered is kept, and the same command goes on"
         ) from error
-
-
-def graders_of(
-    cfg: DictConfig, protocol: "Protocol", asked: "Sequence[AskedSet]", tasks: "Mapping[str, Task]"
-) -> "dict[str, dict[str, Grader]]":
-    """By set: a task's own problems are judged by the task, others by the protocol's graders."""
-    from isentropic.evaluation.by_task import ByTask
-
-    known = {"task": tasks["rule"], "math_verify": tasks["rule"]}
-    found: dict[str, dict[str, Grader]] = {}
-    for one in asked:
-        if one.base in tasks:
-            problems = {question.text: question.problem for question in one.questions}
-            found[one.name] = {"task": ByTask("task", tasks[one.base], problems)}
-            continue
-        for name in protocol.graders:
-            if name not in known:
-                raise BadInput(does_not_exist(f"evaluation.protocol.graders={name}", name, known, "", "the graders"))
-        found[one.name] = {name: ByTask(name, known[name]) for name in protocol.graders}
-    return found
 
 
 def served_by(cfg: DictConfig, subject: "Subject") -> "Served | None":

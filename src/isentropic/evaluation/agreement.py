@@ -111,7 +111,7 @@ def disagreements(answers: Sequence[Answered], problems: Sequence[Asked]) -> Ite
 def write(folder: Path, answers: Sequence[Answered], problems: Sequence[Asked]) -> list[Agreement]:
     """agreement.json and disagreements.jsonl."""
     found = agreements(answers)
-    write_whole(folder / AGREEMENT, json.dumps([one.report() for one in found], indent=2, ensure_ascii=False) + "\n")
-    lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in disagreements(answers, problems))
+    write_whole(folder / AGREEMENT, json.dumps([one.report() for one in found], indent=2) + "\n")
+    lines = (json.dumps(one) + "\n" for one in disagreements(answers, problems))
     write_whole(folder / DISAGREEMENTS, "".join(lines))
     return found

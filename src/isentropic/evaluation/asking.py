@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from isentropic.evaluation.answers import Answered, add, read_answers
 from isentropic.evaluation.grader import Grade, Grader, Item
+from isentropic.evaluation.grading import judged
 from isentropic.evaluation.questions import AskedSet, seed_of
 from isentropic.sampler import Completion, Sampler
 
@@ -65,11 +66,12 @@ class Asking:
         )
         questions = [one.questions[row] for row, _ in places]
         items = [Item(asked.text, asked.gold, text) for asked, text in zip(questions, texts, strict=True)]
-        grades = {name: grader.grade(items) for name, grader in self.graders[one.name].items()}
+        keys = [(one.name, one.asked[row].problem, child) for row, child in places]
+        grades = judged(items, keys, self.graders[one.name])
         seconds = (time.monotonic() - began) / len(places)
         drawn = zip(places, seeds, texts, completions, strict=True)
         return [
-            answered(one, *each, {name: judged[i] for name, judged in grades.items()}, seconds)
+            answered(one, *each, {name: said[i] for name, said in grades.items()}, seconds)
             for i, each in enumerate(drawn)
         ]
 

@@ -30,7 +30,7 @@ def regrade(folder: Path, graders: Sequence[Grader]) -> tuple[dict[str, SetScore
         if not before:
             raise ValueError(f"{folder} holds no answers yet; there is nothing to judge")
         after = graded(before, problems, graders)
-        text = "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in after)
+        text = "".join(json.dumps(asdict(one)) + "\n" for one in after)
         write_whole(folder / ANSWERS, text)
         old = {name for one in before for name in one.verdicts}
         named = {grader.name for grader in graders}
@@ -38,7 +38,7 @@ def regrade(folder: Path, graders: Sequence[Grader]) -> tuple[dict[str, SetScore
             name: scores_of(name, after, problems) for name in after[0].verdicts if name in named or name not in old
         }
         for name, found in scores.items():
-            text = json.dumps({"grader": name, "sets": found}, indent=2, ensure_ascii=False)
+            text = json.dumps({"grader": name, "sets": found}, indent=2)
             write_whole(folder / scores_file(name), text + "\n")
         return scores, write(folder, after, problems)
 
