@@ -48,9 +48,10 @@ def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, c
     assert "protocol dapo: DAPO" in said and "assumed, as the source does not say it: template" in said
     assert "aime24: 12/12 answers" in said
     assert {one.name for one in folder.iterdir()} >= {
-        "answers.jsonl", "problems.jsonl", "config.yaml", "versions.json", "scores.json",
+        "answers.jsonl", "problems.jsonl", "config.yaml", "versions.json", "scores.json", "card.html", "card.json",
     }  # fmt: skip
-    assert list(json.loads((folder / "scores.json").read_text())) == ["aime24/avg@4"]
+    scores = json.loads((folder / "scores.json").read_text())
+    assert scores["sets"]["aime24"]["k"] == 4 and "aime24/avg@4: " in said
     before = texts(folder)
     judge(on_file)  # and asks nothing
     assert texts(folder) == before and len(before) == 12
@@ -96,7 +97,7 @@ def test_a_long_answer_is_cut_to_what_the_model_reads(on_file, capsys):
         (["sets.aime24.path=gone.jsonl"], "gone.jsonl is not a file"),
         (["sets.aime24.question=text"], r"lacks text; its columns are problem, answer"),
         (["sampler.max_model_len=4"], "problem 1 of aime24 has a prompt of 4 tokens, and the model reads 4"),
-        (["evaluation.protocol.graders=[nobody]"], "graders=nobody does not exist"),
+        (["evaluation.protocol.graders=[nobody]"], "evaluation/grader=nobody does not exist"),
         (["evaluation.protocol.chat=true"], "has no chat template"),
         (["sampler=vllm_server"], "give its URL as subject"),
         (["batch=many"], "batch=many is not a whole number of at least 1"),
@@ -192,3 +193,45 @@ def test_two_evaluations_do_not_share_a_folder(as_a_user, tmp_path):
     first.kill()
     first.communicate()
     assert second.returncode == 2 and "is the folder of a run that goes on in another process" in err
+
+
+def test_several_graders_are_asked_and_their_agreement_and_the_comparison_stand_on_the_card(on_file, tmp_path, capsys):
+    graders = "evaluation.protocol.graders=[boxed_string,integer]"
+    judge([*on_file, graders])
+    said, folder = capsys.readouterr().out, tmp_path / "eval"
+    assert "agree on" in said or "kappa" in said
+    assert {*read_answers(folder)[0].verdicts} == {"boxed_string", "integer"}
+    assert json.loads((folder / "agreement.json").read_text())
+    judge([*(one for one in on_file if "folder=" not in one), graders, f"folder={tmp_path}/other", f"against={folder}"])
+    card = json.loads((tmp_path / "other" / "card.json").read_text())
+    assert str(folder) in json.dumps(card)
+
+
+def test_a_gold_that_the_grader_does_not_call_right_is_refused_unless_allowed(on_file, tmp_path):
+    with (tmp_path / "sums.jsonl").open("a") as file:
+        file.write(json.dumps({"problem": "1+1=", "answer": "two"}) + "\n")
+    asked = [*on_file, "evaluation.protocol.graders=[integer]"]
+    with pytest.raises(BadInput, match=r"1 of 4 golds of aime24 are not right by integer .*allow_unjudgeable=true"):
+        judge(asked)
+    assert not (tmp_path / "eval").exists()
+    judge([*asked, "allow_unjudgeable=true"])
+    assert len(read_answers(tmp_path / "eval")) == 16
+
+
+def test_the_length_of_a_sampler_for_training_is_not_that_of_an_evaluation(on_file):
+    from isentropic.judge import composed
+
+    cfg, _ = composed([*on_file, "sampler=vllm"], on_file[0].partition("=")[2], None)
+    assert cfg.sampler.max_model_len == 0
+    cfg, _ = composed([*on_file, "sampler=vllm", "sampler.max_model_len=64"], on_file[0].partition("=")[2], None)
+    assert cfg.sampler.max_model_len == 64
+
+
+def test_a_set_of_several_turns_is_refused(tiny_model, tmp_path):
+    exam = "evaluation.protocol.exams.own"
+    asked = [
+        f"subject={tiny_model}", "experiment=calculator", "training.sets=['calculator[4]']", f"{exam}.count=1",
+        f"{exam}.decoding.max_tokens=4", f"folder={tmp_path}/eval",
+    ]  # fmt: skip
+    with pytest.raises(BadInput, match=r"calculator\[4\] is answered in several turns"):
+        judge(asked)

@@ -35,11 +35,17 @@ def graders_of(
 ) -> "dict[str, dict[str, Grader]]":
     """By set: a task's own problems are judged by the task, others by the protocol's graders."""
     from isentropic.evaluation.by_task import ByTask
+    from isentropic.task.environment import Environment
 
     found: dict[str, dict[str, Grader]] = {}
     of_protocol: dict[str, Grader] = {}
     for one in asked:
         if one.base in tasks:
+            if isinstance(tasks[one.base], Environment):
+                raise BadInput(
+                    f"{one.name} is answered in several turns, which evaluations by a protocol do not have; judge a "
+                    "checkpoint by ckpt_path=..., which plays them"
+                )
             problems = {question.text: question.problem for question in one.questions}
             found[one.name] = {"task": ByTask("task", tasks[one.base], problems)}
             continue
