@@ -228,10 +228,9 @@ def test_the_length_of_a_sampler_for_training_is_not_that_of_an_evaluation(on_fi
 
 
 def test_a_set_of_several_turns_is_refused(tiny_model, tmp_path):
-    exam = "evaluation.protocol.exams.own"
     asked = [
-        f"subject={tiny_model}", "experiment=calculator", "training.sets=['calculator[4]']", f"{exam}.count=1",
-        f"{exam}.decoding.max_tokens=4", f"folder={tmp_path}/eval",
+        f"subject={tiny_model}", "experiment=calculator", "training.sets=['calculator[4]']", "training.count=1",
+        f"folder={tmp_path}/eval",
     ]  # fmt: skip
     with pytest.raises(BadInput, match=r"calculator\[4\] is answered in several turns"):
         judge(asked)
