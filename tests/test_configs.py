@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.config.compose import check_jobs, loader_of
+from isentropic.config.graders import graders_of
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 LOADER = loader_of(CONFIGS)
@@ -17,7 +18,7 @@ NEEDED = {  # what has no value that could stand in a file
     "task=data": "task.path=mine.jsonl",
 }
 PLAN = ("card",)  # groups of plan.yaml alone
-JUDGE = ("evaluation/protocol", "evaluation/rule")  # and of judge.yaml
+JUDGE = ("evaluation/protocol", "evaluation/rule", "evaluation/grader")  # and of judge.yaml
 
 
 def options(*groups: str) -> list[str]:
@@ -69,6 +70,14 @@ def test_every_option_of_an_evaluation_by_a_protocol_fits(option: str):
     given += ["training.max_tokens=8", "training.sets=[aime24]", "training.count=1"]
     given += ["training.decoding={_target_: isentropic.sampler.Decoding}"] if option.endswith("=own") else []
     check_jobs(LOADER, "judge", given, sweep=False)
+
+
+@pytest.mark.parametrize("option", options("evaluation/grader"))
+def test_every_grader_can_be_built_from_its_own_file(option: str):
+    name = option.partition("=")[2].strip("[]")
+    (grader,) = graders_of(["model:http://localhost:9" if name == "model" else name]).values()
+    assert grader.name.startswith(name)
+    grader.close()
 
 
 @pytest.mark.parametrize(

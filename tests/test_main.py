@@ -28,7 +28,7 @@ def test_help_is_of_one_shape(name: str):
 
 
 def test_help_lists_what_can_be_chosen():
-    assert "  algorithm/control: adaptive_coefficient, constant, gate" in help_of("train")
+    assert "  algorithm/control: adaptive_coefficient, adaptive_gate, band, constant, " in help_of("train")
     assert "algorithm/control" not in help_of("export")
 
 

@@ -31,7 +31,7 @@ CLOCKS = ("throughput/",)
 METRICS = {
     "advantage/correct", "advantage/wrong", "entropy/measured_change", "entropy/predicted_change",
     "entropy/neutral_share", *(f"entropy/{name}{part}" for name in QUADRANTS for part in ("", "_share")),
-    *(f"credit/stare_{name}" for name in (*QUADRANTS, "precision")), *(f"entropy/q{n}" for n in range(10, 101, 10)),
+    *(f"credit/stare_{name}" for name in QUADRANTS), *(f"entropy/q{n}" for n in range(10, 101, 10)),
     "ratio/ess", "ratio/mean", "sampler/ess",
     "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",

@@ -61,10 +61,13 @@ class RolloutBatch(Rows):
 
     def __post_init__(self) -> None:
         """A row is one turn where nobody says more."""
-        unsaid = self.group, self.tokens.new_zeros(self.tokens.shape).long(), torch.zeros_like(self.truncated)
-        for name, value in zip(("problem", "turn", "void"), unsaid, strict=True):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
+        own = vars(self)  # which notes no reading of a field
+        if own["problem"] is None:
+            object.__setattr__(self, "problem", own["group"])
+        if own["turn"] is None:
+            object.__setattr__(self, "turn", torch.zeros_like(own["tokens"], dtype=torch.long))
+        if own["void"] is None:
+            object.__setattr__(self, "void", torch.zeros_like(own["truncated"]))
 
 
 @dataclass(frozen=True)

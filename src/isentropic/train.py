@@ -94,7 +94,7 @@ def wrong_reward(cfg: DictConfig) -> float | None:
     """What a wrong answer is worth, where its verdict alone decides."""
     if "outcome" in cfg.rollout.curation:
         return float(cfg.rollout.curation.outcome.wrong)
-    by_verdict = set(cfg.reward or {}) <= {"correct"} and "overlong" not in cfg.rollout.curation
+    by_verdict = set(cfg.get("reward") or {}) <= {"correct"} and "overlong" not in cfg.rollout.curation
     return 0.0 if by_verdict else None
 
 

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from itertools import combinations, permutations
 from pathlib import Path
 from random import Random
@@ -33,6 +33,8 @@ def override(seam, *names):
 
 def is_finite_and_masked(bigrams, algorithm):
     policy, batch = bigrams.rollouts()
+    if any(rule.needs_negative_rewards for rule in algorithm.credit.values()):
+        batch = replace(batch, reward=2 * batch.reward - 1)
     assert bigrams.step(algorithm, policy, batch).isfinite().all()
     found, _ = bigrams.gradient(algorithm, policy, batch)
     assert (found != 0).any()

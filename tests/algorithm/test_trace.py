@@ -43,7 +43,7 @@ def test_what_each_part_reads_is_found_by_running_it(build, paper):
     assert trace(build(*overrides), *paper, VITALS).reads == {
         "advantage": {"batch.mask", "batch.reward", "batch.group"},
         "credit truncated_importance": {"batch.sampler_logp", "batch.old_logp"},
-        "credit stare": {"now.logp", "drive.up"},
+        "credit stare": {"now.logp", "drive.up", "drive.up_blamed"},
         "clipping": set(),
         "penalty entropy_bonus": {"now.entropy", "drive.up", "drive.down"},
     }
@@ -62,7 +62,7 @@ def test_a_cut_batch_still_says_what_was_read_of_it(build, paper, scope):
     algorithm = replace(build("algorithm=grpo", f"algorithm.scope={scope}"), credit={"rows": OfRows()})
     batch, now = paper
     seen = trace(algorithm, replace(batch, truncated=batch.correct), now, VITALS)
-    assert seen.reads["credit rows"] == {"batch.truncated", "batch.problem"}
+    assert seen.reads["credit rows"] == {"batch.truncated"}
     assert seen.rules["rows"]["dropped"] == 8 and seen.rules["rows"]["scaled"] == 0
 
 

@@ -56,7 +56,7 @@ def test_every_token_is_printed_and_written(look, capsys, tmp_path):
     printed = capsys.readouterr().out
     assert printed.count("negative surprising  ") == 2 and "ceiling" in printed
     assert "stare: scaled 2, dropped 0, tied 0, smallest weight 0.9, largest weight 1.1" in printed
-    assert found["reads"]["credit stare"] == ["drive.up", "now.logp"]
+    assert found["reads"]["credit stare"] == ["drive.up", "drive.up_blamed", "now.logp"]
 
 
 def test_a_long_file_is_cut_on_the_screen_only(look, capsys, tmp_path):

@@ -6,7 +6,16 @@ import pytest
 
 from isentropic.commands.report import main
 
-FILES = {"report.html", "report.md", "table.tex", "runs.parquet", "curves.parquet", "figures"}
+FILES = {
+    "report.html",
+    "report.md",
+    "table.tex",
+    "runs.parquet",
+    "curves.parquet",
+    "figures",
+    "runs.csv",
+    "differences.csv",
+}
 
 
 def test_a_sweep_becomes_a_report_in_its_folder(sweep, capsys):
@@ -105,7 +114,8 @@ def test_any_logged_metric_can_be_drawn(a_run, tmp_path):
     assert "entropy/q90" in (out / "report.html").read_text()
 
 
-def test_a_metric_that_no_run_logged_is_refused_with_those_that_are_near(a_run, tmp_path):
+def test_a_metric_that_no_run_logged_is_refused_with_those_that_are_near(a_run, tmp_path, capsys):
     folder = a_run(tmp_path / "runs/one")
-    with pytest.raises(SystemExit, match=r"--draw policy/gradnorm: no run has logged it; take another, such as "):
+    with pytest.raises(SystemExit):
         main([str(folder), "--out", str(tmp_path / "out"), "--draw", "policy/gradnorm"])
+    assert "--draw policy/gradnorm: no run has logged it; take another, such as " in capsys.readouterr().err

@@ -106,7 +106,7 @@ def test_other_programs_of_hydra_import_nothing_of_isentropic():
 
 def test_settings_that_cannot_be_are_one_sentence(project: Path, sweep):
     code, out = sweep("seed=1,2", "hydra.launcher.jobs=0")
-    assert code == 1 and "error: hydra.launcher: jobs=0 must be at least 1, or null\n" in out
+    assert code == 2 and "error: hydra.launcher: jobs=0 must be at least 1, or null\n" in out
     assert "hydra.launcher.jobs=many is not an int or null" in sweep("seed=1,2", "hydra.launcher.jobs=many")[1]
     assert not (project / "sweeps").exists()
 

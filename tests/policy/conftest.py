@@ -46,6 +46,7 @@ def wider():
             tokens=grow(batch.tokens, 7),
             mask=grow(batch.mask, False),
             sampler_logp=grow(batch.sampler_logp, 99.0),
+            turn=grow(batch.turn, 9),
         )
 
     return pad

@@ -44,6 +44,7 @@ def answers(step, seed):
         batch,
         tokens=torch.randint(V, (size, T + 1), generator=draw),
         mask=torch.nn.functional.pad(batch.mask, (1, 0)),
+        turn=torch.nn.functional.pad(batch.turn, (1, 0)),
         reward=batch.reward.float(),
         **shifted,
     )

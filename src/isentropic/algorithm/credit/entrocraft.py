@@ -20,6 +20,7 @@ class Entrocraft(CreditRule):
     """
 
     follows_drive: ClassVar[bool] = True
+    reads_policy: ClassVar[bool] = False
     needs_negative_rewards: ClassVar[bool] = True
 
     def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
