@@ -234,3 +234,13 @@ def test_a_set_of_several_turns_is_refused(tiny_model, tmp_path):
     ]  # fmt: skip
     with pytest.raises(BadInput, match=r"calculator\[4\] is answered in several turns"):
         judge(asked)
+
+
+def test_what_a_run_or_experiment_lends_can_be_set_by_its_parts(on_file, tiny_model):
+    from isentropic.judge import composed
+
+    asked = [f"subject={tiny_model}", "training.decoding.temperature=0.5"]
+    cfg, _ = composed([*asked, "experiment=quickstart"], str(tiny_model), "quickstart")
+    assert cfg.evaluation.protocol.exams.own.decoding.temperature == 0.5
+    with pytest.raises(BadInput, match=r"training\.decoding\.heat does not exist"):
+        composed([asked[0], "training.decoding.heat=1", "experiment=quickstart"], str(tiny_model), "quickstart")

@@ -72,7 +72,8 @@ def main() -> None:
 
 
 def overview() -> str:
-    lines = [f"  {name:<10} {described(name).splitlines()[0]}" for name in COMMANDS]
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}} {described(name).splitlines()[0]}" for name in COMMANDS]
     more = "isentropic COMMAND --help says more; isentropic --version"
     return "\n".join(["usage: isentropic COMMAND key=value ...", "", *lines, "", more])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput, bad_input, build, is_dict, is_list, leaves, listed, plain
@@ -17,6 +18,7 @@ from isentropic.config.loader import ConfigLoader
 NAME = "judge"
 FREE = ("system", "split", "chat", "chat_template", "template_arguments", "examples", "graders")  # have a value anyway
 PROMPT = ("chat", "system", "chat_template", "template_arguments", "examples")
+LATE = "training.decoding."  # of what a training lends, which is not there before
 HINT = "evaluation.json"  # in a model's folder: the experiment whose settings are its own
 TAKEN = re.compile(r"\$\{training\.(\w+)\}")
 
@@ -70,8 +72,10 @@ def lent(cfg: DictConfig, said: Sequence[str] = ()) -> Lent:
 
 def judged(loader: ConfigLoader, arguments: Sequence[str], found: Lent) -> DictConfig:
     """The whole config, with the sets that the protocol names. Raises BadInput for what is missing or is not there."""
+    late = [one for one in arguments if key_of(one).startswith(LATE)]
+    arguments = [one for one in arguments if one not in late]
     chosen = [one for one in arguments if key_of(one).split(".")[0] not in ("sets", "tasks")]
-    first = with_lent(compose(loader, NAME, [*chosen, "paths.output=."]), found, arguments)
+    first = with_lent(compose(loader, NAME, [*chosen, "paths.output=."]), found, arguments, late=late)
     check_taken(first)
     names = dict.fromkeys(bases_of(first))
     own, tasks = loader.get_group_options("task/set"), loader.get_group_options("task")
@@ -81,7 +85,8 @@ def judged(loader: ConfigLoader, arguments: Sequence[str], found: Lent) -> DictC
     of_group = [name for name in names if name in own and name not in found.tasks]
     of_tasks = [name for name in names if name in tasks and name not in own and name not in found.tasks]
     lines = [f"task/set@sets=[{','.join(of_group)}]", *(f"+task@tasks.{name}={name}" for name in of_tasks)]
-    return with_lent(compose(loader, NAME, [*lines, *arguments, "paths.output=."]), found, arguments, set(names))
+    whole = compose(loader, NAME, [*lines, *arguments, "paths.output=."])
+    return with_lent(whole, found, arguments, set(names), late)
 
 
 def unlike(cfg: DictConfig, found: Lent) -> Iterator[str]:
@@ -105,7 +110,13 @@ def given(arguments: Sequence[str], key: str) -> bool:
     return any(key_of(one) == key or key_of(one).startswith(f"{key}.") for one in arguments)
 
 
-def with_lent(cfg: DictConfig, found: Lent, arguments: Sequence[str], names: set[str] | None = None) -> DictConfig:
+def with_lent(
+    cfg: DictConfig,
+    found: Lent,
+    arguments: Sequence[str],
+    names: set[str] | None = None,
+    late: Sequence[str] = (),  # arguments within what is lent
+) -> DictConfig:
     """What the command line does not set, it has from the training."""
     OmegaConf.set_struct(cfg, False)
     for section in ("training", "sets", "tasks", "rule"):
@@ -116,6 +127,10 @@ def with_lent(cfg: DictConfig, found: Lent, arguments: Sequence[str], names: set
                 OmegaConf.update(cfg, key, value, merge=False, force_add=True)
     if found.seed is not None and not given(arguments, "seed"):
         cfg.seed = found.seed
+    for one in OverridesParser.create().parse_overrides([*late]):
+        if OmegaConf.select(cfg, one.key_or_group) is None:
+            raise BadInput(f"{one.key_or_group} does not exist: no experiment and no run lends a decoding with it")
+        OmegaConf.update(cfg, one.key_or_group, one.value())
     return cfg
 
 
