@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+import os
+import sys
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -17,13 +19,20 @@ def made_by(key: str, path: str) -> Any:
     if not place or not name.isidentifier():
         raise ValueError(f"{key}={path} is neither package.module.Name nor folder/file.py:Name")
     try:
-        module = loaded(Path(place).expanduser()) if place.endswith(".py") else importlib.import_module(place)
+        module = loaded(Path(place).expanduser()) if place.endswith(".py") else imported(place)
     except Exception as error:  # whatever a module does when it is imported
         raise ValueError(f"{key}={path} cannot be imported: {type(error).__name__}: {error}") from error
     made = getattr(module, name, None)
     if not callable(made):
         raise ValueError(f"{key}={path}: {place} has no class or function {name}")
     return made
+
+
+def imported(name: str) -> Any:
+    """The folder that the run was started in is looked through last."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return importlib.import_module(name)
 
 
 def loaded(file: Path) -> Any:
