@@ -44,6 +44,7 @@ def two(tiny_model, forks, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_ranks_whose_episodes_end_after_one_and_six_turns_do_not_wait_for_each_other(two, script, tiny_model):
     found = two(None)
     alone = script(SCRIPT)
