@@ -16,6 +16,9 @@ NEEDED = {  # what has no value that could stand in a file
     "reward=[trl]": "reward.trl.functions=[os.path.join]",
     "reward=[verl]": "reward.verl.function=os.path.join",
     "task=data": "task.path=mine.jsonl",
+    "task=gymnasium": "task.environment=doors.Doors",
+    "task=skyrl": "task={environment: sums.Sums, task: {path: mine.jsonl}}",
+    "task=trl": "task={environment: bank.Bank, task: {path: mine.jsonl}}",
 }
 PLAN = ("card",)  # groups of plan.yaml alone
 JUDGE = ("evaluation/protocol", "evaluation/rule", "evaluation/grader")  # and of judge.yaml

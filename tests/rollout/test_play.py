@@ -290,6 +290,22 @@ def test_a_world_that_cannot_begin_leaves_a_row_without_tokens(parts, play):
     assert batch.mask.sum(-1).tolist() == [2, 0]
 
 
+def test_no_text_is_encoded_twice_and_nothing_that_was_written_once(parts, monkeypatch):
+    tokenizer, encoded = AutoTokenizer.from_pretrained(parts.model), []
+    encode = tokenizer.encode
+    monkeypatch.setattr(tokenizer, "encode", lambda text, **rest: encoded.append(text) or encode(text, **rest))
+    prompts = PromptEncoder(tokenizer, False, None, (), {})
+    assert prompts.appended == 0
+    encoded.clear()
+    task = Worlds(lambda problem: [*(Reply(f"{turn}{problem.reference};") for turn in "567"), Reply("", RIGHT)], ";")
+    generator = RolloutGenerator(task, scripted(parts, "3;"), prompts, 0, parts.turns())
+    decoding = parts.decoding(max_tokens=40, stop=";")
+    batch, _ = generator.generate(task.problems("train")[:2], [0, 1], 2, decoding, "train")
+    assert text(parts, batch.tokens[3].tolist()) == "2+2=3;52;3;62;3;72;3;"
+    observed = [f"{turn}{problem};" for turn in "567" for problem in (1, 1, 2, 2)]
+    assert encoded == ["1+1=", "2+2=", *observed]  # a prompt for its group, an observation where it is read
+
+
 def test_a_world_that_hangs_is_left_behind_and_told_to_close(parts, play):
     ends = threading.Event()
     task = Worlds(lambda problem: [ends.wait] if problem.reference == 2 else [Reply("", RIGHT)])

@@ -1,0 +1,101 @@
+from dataclasses import dataclass
+
+import pytest
+
+from isentropic.task import Problem, Task, Verdict
+from isentropic.task.skyrl import SkyRl
+
+SUMS = '''
+from dataclasses import dataclass, field
+from typing import Any, Dict
+
+
+class Sums:
+    """init, step and close as skyrl_gym's BaseTextEnv has them; a step returns a TypedDict, which is a dict."""
+
+    def __init__(self, env_config: Dict[str, Any] = {}, extras: Dict[str, Any] = {}):
+        self.answer = extras["reward_spec"]["ground_truth"]
+        self.max_turns = extras.get("max_turns", env_config["max_turns"])
+        self.turns, self.closed = 0, 0
+
+    def init(self, prompt):
+        return prompt, {}
+
+    def step(self, action: str):
+        self.turns += 1
+        done = action == self.answer or self.turns >= self.max_turns
+        said = [] if done else ["Try again.", "Please."]
+        observations = [{"role": "user", "content": text} for text in said]
+        reward = 1.0 if action == self.answer else -0.25
+        return dict(observations=observations, reward=reward, done=done, metadata={}, postprocessed_action=action[:1])
+
+    def close(self):
+        self.closed += 1
+
+
+@dataclass
+class Output:
+    observations: list = field(default_factory=list)
+    reward: float = 0.5
+    done: bool = False
+    metadata: dict = field(default_factory=dict)
+
+
+class Objects(Sums):
+    def step(self, action):
+        return Output()
+
+
+class Rewriting(Sums):
+    def init(self, prompt):
+        return [{"role": "system", "content": "Think."}, *prompt], {}
+
+
+class NoInit:
+    def step(self, action):
+        return {}
+'''
+
+
+@dataclass(frozen=True)
+class Rows(Task):
+    def problems(self, split):
+        return [Problem("1+1?", None, columns={"reward_spec": {"ground_truth": "2"}})]
+
+    def verify(self, problems, texts):
+        return [Verdict(0.0, False, "wrong") for _ in texts]
+
+
+@pytest.fixture
+def made(tmp_path):
+    file = tmp_path / "sums.py"
+    file.write_text(SUMS)
+    return lambda name, turns=3: SkyRl(f"{file}:{name}", {"max_turns": turns}, Rows(), solved=0.5)
+
+
+def test_rewards_of_steps_are_added_up_until_it_is_done(made):
+    task = made("Sums")
+    (problem,) = task.problems("train")
+    episode = task.begin(problem, 0)
+    reply = episode.step("3")
+    assert (reply.text, reply.more, reply.verdict) == ("Try again.", ("Please.",), None)
+    assert episode.step("4").verdict is None
+    assert episode.step("2").verdict == Verdict(0.5, True, "right")
+    episode.close()
+    assert episode.world.closed == 1
+    episode = made("Sums", turns=1).begin(problem, 0)
+    assert episode.step("3").verdict == Verdict(-0.25, False, "wrong")
+
+
+def test_a_step_may_return_an_object_and_say_nothing(made):
+    task = made("Objects")
+    reply = task.begin(task.problems("train")[0], 0).step("3")
+    assert (reply.text, reply.more, reply.verdict) == ("", (), None)
+
+
+def test_what_cannot_be_used_is_refused(made):
+    with pytest.raises(ValueError, match="has no method init"):
+        made("NoInit")
+    task = made("Rewriting")
+    with pytest.raises(ValueError, match="rewrites the prompt in init"):
+        task.begin(task.problems("train")[0], 0)
