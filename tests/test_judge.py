@@ -101,6 +101,7 @@ def test_a_long_answer_is_cut_to_what_the_model_reads(on_file, capsys):
         (["evaluation.protocol.chat=true"], "has no chat template"),
         (["sampler=vllm_server"], "give its URL as subject"),
         (["batch=many"], "batch=many is not a whole number of at least 1"),
+        (["against=docs"], "against: docs holds no problems.jsonl; it is not the folder of an evaluation"),
         (["bacth=4"], "bacth does not exist"),
         (["evaluation/protocol=simpletir", "sets.aime24.path=x"], "answers in 10 turns"),
         (["evaluation/protocol=stare"], "takes max_tokens from a training, and there is none; give experiment=NAME"),
