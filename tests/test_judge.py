@@ -195,8 +195,16 @@ def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_
 
 
 @pytest.mark.slow
-def test_bad_input_is_one_sentence_and_exit_code_2(as_a_user):
-    process = as_a_user(f"subject={SHIPPED}", "evaluation/protocol=stare")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (f"subject={SHIPPED}", "evaluation/protocol=stare"),
+        (f"subject={SHIPPED}", *FEW, "against=nowhere"),
+        ("regrade=nowhere", "grader=boxed_string"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(as_a_user, arguments):
+    process = as_a_user(*arguments)
     _, err = process.communicate(timeout=600)
     assert process.returncode == 2 and err.startswith("error: ") and err.count("\n") == 1
 
