@@ -123,3 +123,17 @@ def test_contamination_is_timed_over_the_sets_that_are_there(script, tmp_path):
     script(ROOT / "benchmarks/contamination.py").main([str(tmp_path), "--out", str(tmp_path / "found.json")])
     found = json.loads((tmp_path / "found.json").read_text())["training"]
     assert found["gsm8k/train.jsonl"]["tests"]["gsm8k/test.jsonl"]["exact"] == 1
+
+
+def test_every_protocol_is_planned_with_a_model(script, tmp_path, capsys):
+    benchmark = script(ROOT / "benchmarks/protocols.py")
+    there = {path.stem for path in (ROOT / "configs/evaluation/protocol").glob("*.yaml")} - {"own"}
+    assert set(benchmark.MODELS) == there == set(json.loads((ROOT / "benchmarks/results/protocols.json").read_text()))
+    benchmark.main(["stare", "--data", str(tmp_path), "--out", str(tmp_path / "found.json")])
+    found = json.loads((tmp_path / "found.json").read_text())["stare"]
+    assert found["problems"] == 1547 and found["answers"] == 32 * 100 + 4 * 1447
+    assert (
+        found["tokens"] == 3072 * found["answers"]
+        and "| `stare` | Qwen2.5-Math-7B | 1,547 |" in capsys.readouterr().out
+    )
+    assert "counted as published" in found["said"][0]

@@ -1,6 +1,7 @@
 """Every preset builds its parts, on a tiny model and made-up problems in place of those of the hub."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -71,6 +72,27 @@ def test_presets_keep_what_the_papers_print():
     assert composed("kl_cov_qwen2_5_7b").algorithm.credit.kl_cov.share == 0.002
     stapo = composed("stapo_qwen3_14b_base")
     assert stapo.rollout.steps == 3000 and stapo.policy.optimization.warmup_steps == 10 * 4  # rollouts, of 4 updates
+
+
+def test_presets_are_judged_as_the_papers_judge_while_they_train():
+    greedy = composed("kl_cov_qwen2_5_32b")
+    assert (greedy.rollout.evaluation.count, greedy.rollout.evaluation.decoding.temperature) == (1, 0)
+    assert (greedy.evaluation.avg_at_k.k, greedy.trainer.val_check_interval) == (1, 4)
+    stapo = composed("stapo_qwen3_14b_base").rollout
+    assert (stapo.evaluation.decoding.temperature, stapo.evaluation.decoding.top_p) == (0.7, 0.9)
+    assert stapo.decoding.temperature == stapo.decoding.top_p == 1  # of what it learns from
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_s_header_or_the_one_it_names_says_which_protocol_makes_the_paper_s_table(preset):
+    there = {path.stem for path in (CONFIGS / "evaluation/protocol").glob("*.yaml")}
+    headers, parent = "", preset
+    while parent in PRESETS:
+        text = (CONFIGS / f"experiment/{parent}.yaml").read_text()
+        headers += text.partition("defaults:")[0]
+        parent = next(line.removeprefix("  - ") for line in text.splitlines() if line.startswith("  - "))
+    named = set(re.findall(r"evaluation/protocol=(\w+)", headers))
+    assert named and named <= there
 
 
 RATES = {

@@ -101,6 +101,7 @@ def test_a_long_answer_is_cut_to_what_the_model_reads(on_file, capsys):
         (["evaluation.protocol.chat=true"], "has no chat template"),
         (["sampler=vllm_server"], "give its URL as subject"),
         (["batch=many"], "batch=many is not a whole number of at least 1"),
+        (["against=docs"], "against: docs holds no problems.jsonl; it is not the folder of an evaluation"),
         (["bacth=4"], "bacth does not exist"),
         (["evaluation/protocol=simpletir", "sets.aime24.path=x"], "answers in 10 turns"),
         (["evaluation/protocol=stare"], "takes max_tokens from a training, and there is none; give experiment=NAME"),
@@ -131,6 +132,32 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(on_file, tmp_path, capsys
     said = capsys.readouterr().out.splitlines()
     assert said[-4].endswith("on 1 x H200")
     assert said[-1].split()[:4] == ["together", "3", "12", "96"] and not (tmp_path / "eval").exists()
+
+
+def test_a_dry_run_counts_sets_that_are_not_here_as_published(tmp_path, capsys):
+    by = ["subject=Qwen/Qwen2.5-7B", "evaluation/protocol=just_rl", "dry_run=true", "card=h100"]
+    lying = tmp_path / "aime24"
+    lying.mkdir()
+    (lying / "test.jsonl").write_text('{"problem": "1+1=", "answer": "2"}\n')
+    judge([*by, f"paths.data={tmp_path}"])
+    said = capsys.readouterr().out
+    assert "aime25, amc23, brumo25, cmimc25, hmmt25, math500, minerva, olympiad: counted as published" in said
+    assert "'evaluation.protocol.only=[aime24]' leaves them out" in said
+    assert said.splitlines()[-1].split()[1] == f"{1 + 30 + 40 + 30 + 40 + 30 + 500 + 272 + 675:,}"
+    (lying / "test.jsonl").write_text('{"text": "1+1=", "answer": "2"}\n')
+    judge([*by, f"paths.data={tmp_path}"])
+    assert "aime24 is left out: " in capsys.readouterr().out
+
+
+def test_all_sets_that_are_missing_are_named_at_once_with_what_leaves_them_out(on_file, tmp_path):
+    sets = "evaluation.protocol.exams.avg32.sets=[aime24,aime25,amc23]"
+    gone = [f"sets.{name}.path={tmp_path}/gone.jsonl" for name in ("aime25", "amc23")]
+    with pytest.raises(BadInput) as refused:
+        judge([*on_file, sets, *gone])
+    said = str(refused.value)
+    assert said.startswith("aime25, amc23 cannot be read, the first as ") and "gone.jsonl is not a file" in said
+    assert said.endswith("'evaluation.protocol.only=[aime24]' leaves them out") and "\n" not in said
+    judge([*on_file, sets, "evaluation.protocol.only=[aime24]"])
 
 
 @pytest.fixture
@@ -168,8 +195,16 @@ def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_
 
 
 @pytest.mark.slow
-def test_bad_input_is_one_sentence_and_exit_code_2(as_a_user):
-    process = as_a_user(f"subject={SHIPPED}", "evaluation/protocol=stare")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (f"subject={SHIPPED}", "evaluation/protocol=stare"),
+        (f"subject={SHIPPED}", *FEW, "against=nowhere"),
+        ("regrade=nowhere", "grader=boxed_string"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(as_a_user, arguments):
+    process = as_a_user(*arguments)
     _, err = process.communicate(timeout=600)
     assert process.returncode == 2 and err.startswith("error: ") and err.count("\n") == 1
 

@@ -41,8 +41,12 @@ def judge(arguments: Sequence[str]) -> None:
     if cfg.dry_run:
         print("\n".join(dry_run(cfg, protocol)), flush=True)
         return
+    from isentropic.evaluation.sets import read
     from isentropic.evaluation.subject import subject_of
 
+    with bad_input("against"):
+        if cfg.against:
+            read(Path(cfg.against))
     with bad_input():
         subject = subject_of(told["subject"])
         if protocol.turns > 1:

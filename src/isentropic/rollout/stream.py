@@ -17,6 +17,7 @@ from isentropic.reward.total import PARTS, Rewards, Tally, means
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import Generated, RolloutGenerator
+from isentropic.rollout.reasoning import tally_of_reasoning
 from isentropic.rollout.reflection import reflects
 from isentropic.rollout.sampling import Asked, Order, ProblemSampler
 from isentropic.sampler import Decoding
@@ -107,6 +108,7 @@ class RolloutStream:
         tries = largest(drawn.tries)  # ranks need not ask equally often
         wanted = self.prompts // world_size()
         self.report = {"rollout/tries": float(tries)} | shares(drawn.seen, groups(drawn.batch) / wanted)
+        self.report |= means_of_reasoning(drawn.seen)
         if self.generator.player:
             self.report |= shares_of_turns(drawn.seen)
         self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
@@ -138,6 +140,7 @@ class RolloutStream:
             seen.update(answer.verdict.status for answer in answers)
             seen["reflection"] += sum(reflects(answer.own) for answer in answers)
             seen.update(tally_of_turns(answers))
+            seen.update(tally_of_reasoning(self.generator.prompts, answers))
             with doing("rewards"):
                 scores = self.rewards(answers)
             tally_of_rewards.add(scores)
@@ -253,6 +256,13 @@ def shares_of_turns(seen: Counter[str]) -> dict[str, float]:
         | {"rollout/calls_failed": failed / calls if calls else 0.0}
         | {f"throughput/{name}": value for name, value in totals.items()}
     )
+
+
+def means_of_reasoning(seen: Counter[str]) -> dict[str, float]:
+    """Over all ranks, of the answers with a block of reasoning; nothing where there are none."""
+    names = ("reasoned", "reasoning_tokens", "answer_tokens", "unclosed")
+    number, *sums = average(torch.tensor([seen[name] for name in names], dtype=torch.float64)).tolist()
+    return {f"rollout/{name}": value / number for name, value in zip(names[1:], sums, strict=True)} if number else {}
 
 
 def rates_of(asked: RolloutBatch, position: int) -> list[tuple[float, float]]:

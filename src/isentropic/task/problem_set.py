@@ -38,6 +38,7 @@ class ProblemSet:
     file: str | None = None  # a file or folder that is read in place of a name on the hub, where it is there
     context: str | list[str] | None = None  # the column of what is told before the question; of a list none need exist
     integers: bool = False  # write 27.0 and 025 as 27 and 25, as graders that compare texts need it
+    problems: int | None = None  # how many it was published with; what is read is not compared with it
 
     def read(self, key: str) -> list[Row]:
         """In order. Raises ValueError, in one sentence, for a file that is not there and a row that cannot be used."""
@@ -61,6 +62,11 @@ class ProblemSet:
         source = f"{key}.path={self.path}"
         placed = from_place(source, self.path, self.subset, self.split)
         return source, placed if own or self.file is None else with_advice(placed, self.file)
+
+    def published(self) -> int | None:
+        """How many problems it has, where no file here would say it better."""
+        own = self.path is not None and (self.path.endswith(KINDS) or Path(self.path).expanduser().exists())
+        return None if own or self.laid("") else self.problems
 
     def laid(self, key: str) -> Path | None:
         """`file`, or one of another kind beside where it would be. Raises ValueError for a set's folder without it."""
