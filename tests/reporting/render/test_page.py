@@ -98,8 +98,8 @@ def test_a_picture_too_large_for_the_page_is_linked(reported, opened, tmp_path):
 
     drawing = report.findings
 
-    def grown(*arguments):
-        found = drawing(*arguments)
+    def grown(*arguments, **more):
+        found = drawing(*arguments, **more)
         with (arguments[-1] / "overview.svg").open("a") as file:
             file.write(" " * DRAWN)
         return found
