@@ -168,4 +168,5 @@ def row(name: str) -> str:
 
 
 def test_the_table_of_the_docs_is_that_of_the_files():
-    assert [line for line in DOCS.read_text().splitlines() if line.startswith("| `")] == [row(name) for name in NUMBERS]
+    table = DOCS.read_text().partition("| protocol | sets @ answers |")[2].partition("\n\n")[0]
+    assert [line for line in table.splitlines() if line.startswith("| `")] == [row(name) for name in NUMBERS]

@@ -1,10 +1,11 @@
+import asyncio
 import json
 from dataclasses import dataclass
 
 import pytest
 
 from isentropic.task import Problem, Task, Verdict
-from isentropic.task.trl import Trl
+from isentropic.task.trl import Trl, awaited
 
 BANK = '''
 class Bank:
@@ -195,3 +196,13 @@ def test_a_reset_that_says_something_else_each_time_is_refused(made):
     problem = task.problems("train")[0]
     with pytest.raises(ValueError, match="says something else after each reset"):
         task.begin(problem, 0)
+
+
+def test_a_tool_that_is_a_coroutine_is_awaited_beside_a_loop_that_runs():
+    async def twice(number):
+        return 2 * number
+
+    async def outer():
+        return awaited(twice(4))
+
+    assert asyncio.run(outer()) == 8

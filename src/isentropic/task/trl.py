@@ -7,7 +7,8 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import thread_time
@@ -23,6 +24,12 @@ CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 PLACES = re.compile(r"\{(question|tools)\}")
 DESCRIBED = re.compile(r"^\s*(\w+)(?:\s*\([^)\n]*\))?:\s*(.*)$")
 NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", tuple: "array", dict: "object"}
+
+
+def awaited(result: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own, as the one that asks may have a loop that runs, as a notebook's does."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, result).result()
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Tools:
             if name not in self.names:
                 raise ValueError(f"there is no tool {name}; there are {', '.join(self.names)}")
             result = getattr(self.world, name)(**arguments)
-            return str(asyncio.run(result) if inspect.iscoroutine(result) else result), True
+            return str(awaited(result) if inspect.iscoroutine(result) else result), True
         except Exception as error:  # also of what a model wrote that is no call
             return json.dumps({"error": str(error) or type(error).__name__}, ensure_ascii=False), False
 
