@@ -20,6 +20,9 @@ class Boxed(Task):
     def problems(self, split):
         return [PROBLEM]
 
+    def sets(self, split):
+        return {"powers": 1}
+
     def verify(self, problems, texts):
         statuses = ["unparseable" if ":" not in text else "right" if "1024" in text else "wrong" for text in texts]
         return [Verdict(float(status == "right"), status == "right", status) for status in statuses]
@@ -76,6 +79,10 @@ def test_nothing_is_kept_between_programs_and_no_reference_is_seen(task):
     episode = task.begin(PROBLEM, 0)
     episode.step(program("secret = 5"))
     assert "NameError" in episode.step(program("print(secret)")).text
+
+
+def test_sets_of_the_task_are_judged_apart(task):
+    assert task.sets("test") == {"powers": 1} and task.problems("test") == [PROBLEM]
 
 
 def test_several_turns_within_several_turns_are_refused(parts):

@@ -1,11 +1,12 @@
 """What answers back? Tasks of several turns, in text: tokens and templates are the player's, in rollout/play.py."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
-from isentropic.task import Problem, Task, Verdict
+from isentropic.task import Problem, Split, Task, Verdict
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,31 @@ class Environment(Task):
     @abstractmethod
     def begin(self, problem: Problem, seed: int) -> Episode:
         """The seed is of all chance in the world of this episode."""
+
+    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+        """A transcript alone is not judged, but by environments whose verdict is in the text."""
+        return [Verdict(0.0, False, "unparseable") for _ in texts]
+
+
+class OfTask(Environment):
+    """Problems are those of another task."""
+
+    task: Task
+
+    def problems(self, split: Split) -> Sequence[Problem]:
+        return self.task.problems(split)
+
+    def sets(self, split: Split) -> dict[str, int]:
+        return self.task.sets(split)
+
+    def check(self) -> None:
+        self.task.check()
+
+    def gold(self, problem: Problem) -> str | None:
+        """The environment names none, whatever the task does."""
+
+    def close(self) -> None:
+        self.task.close()
 
 
 def check_reply(reply: Any) -> Reply:

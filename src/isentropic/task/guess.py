@@ -92,10 +92,3 @@ class Guess(Environment):
 
     def markers(self) -> Sequence[str]:
         return [self.marker]
-
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """A text alone does not say which number was sought, so that none is right."""
-        return [Verdict(0.0, False, "unparseable") for _ in texts]
-
-    def gold(self, problem: Problem) -> None:
-        """There is no one answer to a range."""

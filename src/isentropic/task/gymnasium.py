@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Any, get_args
 
-from isentropic.task import Problem, Split, Verdict
+from isentropic.task import Problem, Split
 from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
 from isentropic.task.environment import Environment, Reply
 from isentropic.task.foreign import made_by, verdict_of
@@ -93,13 +93,6 @@ class Gymnasium(Environment):
             episode.close()
             raise ValueError(f"{self.environment} shows something else after each reset with seed {problem.reference}")
         return episode
-
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """A transcript alone is not judged."""
-        return [Verdict(0.0, False, "unparseable") for _ in texts]
-
-    def gold(self, problem: Problem) -> None:
-        """The environment names none."""
 
 
 def text_of(shown: Any, method: str) -> str:

@@ -97,10 +97,3 @@ class Lookup(Environment):
 
     def markers(self) -> Sequence[str]:
         return [self.marker]
-
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """A text alone does not say what the table was, so that none is right."""
-        return [Verdict(0.0, False, "unparseable") for _ in texts]
-
-    def gold(self, problem: Problem) -> None:
-        """It depends on the table."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.environment import Environment, Reply
+from isentropic.task import Problem, Task, Verdict
+from isentropic.task.environment import Environment, OfTask, Reply
 from isentropic.tools.cage import STRICT, Cage
 from isentropic.tools.interpreter import Interpreter
 
@@ -40,7 +40,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class WithPython(Environment):
+class WithPython(OfTask):
     """References stay with the task's own judges: a program runs in a process that never saw one.
 
     Raises ValueError for a task of several turns, and for limits that let no program run.
@@ -68,9 +68,6 @@ class WithPython(Environment):
     def begin(self, problem: Problem, seed: int) -> Session:
         return Session(self.task, problem, self.interpreter)
 
-    def problems(self, split: Split) -> Sequence[Problem]:
-        return self.task.problems(split)
-
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         return self.task.verify(problems, texts)
 
@@ -90,10 +87,7 @@ class WithPython(Environment):
     def markers(self) -> Sequence[str]:
         return self.task.markers()
 
-    def check(self) -> None:
-        self.task.check()
-
     def close(self) -> None:
-        self.task.close()
+        super().close()
         if "interpreter" in self.__dict__:
             self.interpreter.close()

@@ -3,12 +3,12 @@
 init(prompt) -> (prompt, metadata); step(action) -> {observations, reward, done, ...}, made as Name(env_config, extras)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.environment import Environment, Reply
+from isentropic.task import Problem, Task
+from isentropic.task.environment import OfTask, Reply
 from isentropic.task.foreign import made_by, verdict_of
 
 KEY = "task.environment"
@@ -37,7 +37,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class SkyRl(Environment):
+class SkyRl(OfTask):
     """Problems are those of another task; all columns of a row are its `extras`.
 
     What was written stays as it was sampled: a `postprocessed_action` is not put in its place. Raises ValueError for
@@ -64,22 +64,3 @@ class SkyRl(Environment):
         if [dict(message) for message in given] != prompt:
             raise ValueError(f"{self.environment} rewrites the prompt in init; write it into the rows instead")
         return Steps(world, self.solved)
-
-    def problems(self, split: Split) -> Sequence[Problem]:
-        return self.task.problems(split)
-
-    def sets(self, split: Split) -> dict[str, int]:
-        return self.task.sets(split)
-
-    def check(self) -> None:
-        self.task.check()
-
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """A transcript alone is not judged."""
-        return [Verdict(0.0, False, "unparseable") for _ in texts]
-
-    def gold(self, problem: Problem) -> None:
-        """The environment names none."""
-
-    def close(self) -> None:
-        self.task.close()

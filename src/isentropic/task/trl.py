@@ -15,8 +15,8 @@ from time import thread_time
 from types import NoneType
 from typing import Any, get_args, get_origin, overload
 
-from isentropic.task import Problem, Split, Task, Verdict
-from isentropic.task.environment import Environment, Reply
+from isentropic.task import Problem, Split, Task
+from isentropic.task.environment import OfTask, Reply
 from isentropic.task.foreign import made_by, verdict_of
 
 KEY = "task.environment"
@@ -70,7 +70,7 @@ class Tools:
 
 
 @dataclass(frozen=True)
-class Trl(Environment):
+class Trl(OfTask):
     """Problems are those of another task, whose columns `reset` is given; what it says follows the question.
 
     Raises ValueError for a class without `reset`, without tools, or with a tool that has no docstring.
@@ -132,22 +132,6 @@ class Trl(Environment):
             episode.close()
             raise ValueError(f"{self.environment} says something else after each reset; let it follow from the columns")
         return episode
-
-    def sets(self, split: Split) -> dict[str, int]:
-        return self.task.sets(split)
-
-    def check(self) -> None:
-        self.task.check()
-
-    def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
-        """A transcript alone is not judged."""
-        return [Verdict(0.0, False, "unparseable") for _ in texts]
-
-    def gold(self, problem: Problem) -> None:
-        """The environment names none."""
-
-    def close(self) -> None:
-        self.task.close()
 
 
 @dataclass(frozen=True)
