@@ -234,12 +234,15 @@ def test_several_graders_are_asked_and_their_agreement_and_the_comparison_stand_
     graders = "evaluation.protocol.graders=[boxed_string,integer]"
     judge([*on_file, graders])
     said, folder = capsys.readouterr().out, tmp_path / "eval"
-    assert "agree on" in said or "kappa" in said
+    assert "boxed_string and integer agree on" in said
     assert {*read_answers(folder)[0].verdicts} == {"boxed_string", "integer"}
     assert json.loads((folder / "agreement.json").read_text())
     judge([*(one for one in on_file if "folder=" not in one), graders, f"folder={tmp_path}/other", f"against={folder}"])
     card = json.loads((tmp_path / "other" / "card.json").read_text())
-    assert str(folder) in json.dumps(card)
+    assert card["command"].startswith("isentropic eval subject=") and f"against={folder}" in card["command"]
+    assert str(folder) in json.dumps({key: value for key, value in card.items() if key != "command"})
+    with pytest.raises(BadInput, match="grading"):
+        judge([*on_file, "grading=[graders.stare.closed=true]"])
 
 
 def test_a_gold_that_the_grader_does_not_call_right_is_refused_unless_allowed(on_file, tmp_path):

@@ -52,7 +52,7 @@ def judge(arguments: Sequence[str]) -> None:
         if protocol.turns > 1:
             raise ValueError(f"protocol {protocol.name} answers in {protocol.turns} turns, and evaluations have one")
     with ExitStack() as stack:
-        run(cfg, protocol, subject, stack)
+        run(cfg, protocol, subject, arguments, stack)
 
 
 def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> tuple[DictConfig, Lent]:
@@ -64,7 +64,6 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
         own = [*ON_GPU, *own]
     cfg = judged(loader, own, found)
     cfg.subject = subject
-    cfg.grading = [quoted(one) for one in arguments if is_grading(one)]
     if "max_model_len" in cfg.sampler and not given(own, "sampler.max_model_len"):
         cfg.sampler.max_model_len = 0  # that of an option is for training
     cfg.policy.model.path = subject
@@ -73,10 +72,11 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
     for name, least in (("batch", 1), ("seed", 0)):
         if not isinstance(cfg[name], int) or isinstance(cfg[name], bool) or cfg[name] < least:
             raise BadInput(f"{name}={cfg[name]} is not a whole number of at least {least}")
+    cfg.grading = [quoted(one) for one in arguments if is_grading(one)]  # no key of its own, but kept with the others
     return cfg, found
 
 
-def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitStack) -> None:
+def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", arguments: Sequence[str], stack: ExitStack) -> None:
     from isentropic.evaluation.answers import write_problems
     from isentropic.evaluation.asking import Asking
     from isentropic.evaluation.context import fitted, needed
@@ -110,7 +110,7 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", stack: ExitSt
     with of_the_server(served):
         sampler.start()
         Asking(folder, sampler, tokenizer, graders, int(cfg.seed), int(cfg.batch), tell).ask(asked)
-    print("\n".join(told(folder, cfg, str(cfg.subject))), flush=True)
+    print("\n".join(told(folder, cfg, arguments)), flush=True)
 
 
 def tell(line: str) -> None:

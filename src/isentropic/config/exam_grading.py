@@ -1,7 +1,6 @@
 """Who judges the answers of an evaluation, and what is made of the verdicts: scores, contamination, the card."""
 
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -74,7 +73,7 @@ def checked(asked: "Sequence[AskedSet]", graders: "Mapping[str, Mapping[str, Gra
     return said
 
 
-def told(folder: Path, cfg: DictConfig, subject: str) -> list[str]:
+def told(folder: Path, cfg: DictConfig, arguments: Sequence[str]) -> list[str]:
     """Scores, what training has seen of the sets where that is known, and the card; a line for each."""
     from isentropic.evaluation.agreement import write as write_agreement
     from isentropic.evaluation.answers import read_answers, read_problems
@@ -88,7 +87,8 @@ def told(folder: Path, cfg: DictConfig, subject: str) -> list[str]:
     answers, problems = read_answers(folder), read_problems(folder)
     if len(answers[0].verdicts) > 1:
         lines += [pair.sentence() for pair in write_agreement(folder, answers, problems)]
-    if run := run_of(Path(subject)) if Path(subject).exists() else None:
+    subject = Path(cfg.subject)
+    if run := run_of(subject) if subject.exists() else None:
         try:
             names, prompts = trained_on(run)
             if prompts:
@@ -96,5 +96,5 @@ def told(folder: Path, cfg: DictConfig, subject: str) -> list[str]:
         except BadInput as error:
             lines.append(f"what the run has learnt from cannot be read, so nothing is said of contamination: {error}")
     with bad_input("against"):
-        write_card(folder, shlex.join(["isentropic", "eval", *sys.argv[1:]]), cfg.against and Path(cfg.against))
+        write_card(folder, shlex.join(["isentropic", "eval", *arguments]), cfg.against and Path(cfg.against))
     return [*lines, *found["warnings"], f"evaluation: {folder}; its card: {folder / 'card.html'}"]
