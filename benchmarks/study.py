@@ -146,7 +146,7 @@ def judge(folder: Path, checkpoints: int) -> None:
     ways = {
         "t1": (Decoding(temperature=1.0, top_p=1.0, top_k=0, **limits), data.evaluation.count),
         "t0.5": (Decoding(temperature=0.5, top_p=1.0, top_k=0, **limits), data.evaluation.count),
-        "greedy": (Decoding(temperature=1.0, top_p=1.0, top_k=1, **limits), 1),
+        "greedy": (Decoding(temperature=0.0, top_p=1.0, top_k=0, **limits), 1),
     }
     sampler.start()
     found: dict[int, dict[str, float]] = {}
