@@ -1,5 +1,6 @@
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -205,4 +206,5 @@ def test_a_tool_that_is_a_coroutine_is_awaited_beside_a_loop_that_runs():
     async def outer():
         return awaited(twice(4))
 
-    assert asyncio.run(outer()) == 8
+    with ThreadPoolExecutor(1) as threads:  # a browser of another test may have left a loop in this one
+        assert threads.submit(asyncio.run, outer()).result() == 8
