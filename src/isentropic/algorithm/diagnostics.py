@@ -72,6 +72,7 @@ def by_turn(batch: ScoredBatch) -> dict[str, Scalar]:
 
 
 def importance(log_weight: PerToken, mask: Mask) -> PerToken:
+    """The ratio of a log-weight, held within exp(-20) and exp(20) to be finite in fp32, and 1 outside the mask."""
     return torch.where(mask, log_weight, 0).clamp(-20, 20).exp()
 
 

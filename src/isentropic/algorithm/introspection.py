@@ -60,6 +60,7 @@ def pushes(algorithm: Algorithm) -> Iterator[Algorithm]:
 
 
 def inert(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> Iterator[str]:
+    """Parts whose removal changes the gradient of `now`, but not that of a policy that has not moved since sampling."""
     for part, other in without(algorithm):
         acts = [differ(algorithm, other, batch, policy) for policy in (now, still(batch))]
         if acts == [True, False]:
@@ -88,6 +89,7 @@ def differ(one: Algorithm, other: Algorithm, batch: ScoredBatch, now: TokenStats
 
 
 def slope(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> PerToken:
+    """The gradient of the loss by each token's log-prob, 0 outside the mask; entropy 1 nat, progress 0."""
     tokens = trace(algorithm, batch, now, Vitals(1.0, 0.0)).tokens
     return torch.where(batch.mask, tokens["gradient"], 0)
 
@@ -120,6 +122,7 @@ def is_part(module: Any) -> bool:
 
 
 def function_called(name: str) -> Any:
+    """Of reductions.py or distributed.py by this name, or None."""
     return getattr(reductions, name, None) or getattr(distributed, name, None)
 
 
@@ -131,6 +134,8 @@ def is_collective(function: Callable[..., Any]) -> bool:
 
 
 def noting(function: Callable[..., Any], name: str, calls: set[str]) -> Callable[..., Any]:
+    """The function itself, which adds its name to `calls` each time it runs."""
+
     @wraps(function)
     def noted(*arguments: Any, **settings: Any) -> Any:
         calls.add(name)

@@ -31,6 +31,7 @@ class Puzzle:
 
     @property
     def decides(self) -> Bool[Tensor, "problems places"]:
+        """The places at which some token is wrong."""
         return ~self.good.all(-1)
 
 
@@ -76,10 +77,12 @@ def change(logits: Float[Tensor, " tokens"], advantage: float, size: float) -> F
 
 
 def accuracy(puzzle: Puzzle, logits: Logits) -> float:
+    """Exact share of right answers, 0 to 1, mean over problems."""
     return float((logits.softmax(-1) * puzzle.good).sum(-1).prod(-1).mean())
 
 
 def ways(puzzle: Puzzle, logits: Logits) -> float:
+    """Right answers in use: exp of the entropy among good tokens of places that decide, mean over problems."""
     right = entropy(logits.masked_fill(~puzzle.good, -1e9))
     return float(torch.where(puzzle.decides, right, 0).sum(-1).exp().mean())
 
@@ -108,6 +111,8 @@ def rollout(puzzle: Puzzle, logits: Logits, group: int, draw: torch.Generator) -
 
 
 def read(logits: Logits, problem: Tensor, tokens: Tensor) -> TokenStats:
+    """Exact log-prob, entropy and sensitivity of answers: `problem` is [answers], `tokens` [answers, places]."""
+
     def at(values: Tensor) -> Tensor:
         return values[problem].gather(-1, tokens[..., None])[..., 0]
 
@@ -142,19 +147,20 @@ def train(
 
 
 def measurements(puzzle: Puzzle, logits: Logits) -> list[float]:
+    """Entropy in nats of all places, of those that decide, of the others; accuracy; ways. As in History."""
     nats = entropy(logits)
     parts = nats.mean(), nats[puzzle.decides].mean(), nats[~puzzle.decides].mean()
     return [*map(float, parts), accuracy(puzzle, logits), ways(puzzle, logits)]
 
 
 def contributions(batch: ScoredBatch, advantages: Tensor) -> dict[str, tuple[float, float]]:
-    """Of each set of tokens: its share, and its part of the mean over tokens of -A Phi."""
+    """By set of tokens: its share, and its part of the mean over tokens of -A Phi. A is [answers, places]."""
     sets = quadrants(advantages, batch.old_logp, batch.old_entropy, batch.mask)
     effect = -advantages * batch.old_sensitivity
     return {name: (float(tokens.double().mean()), float((effect * tokens).mean())) for name, tokens in sets.items()}
 
 
 def mean_over(histories: Sequence[History], name: str) -> Tensor:
-    """Of one quantity, over runs of different seeds."""
+    """One quantity over runs of different seeds, [rollouts + 1] as History has it, or [rollouts]."""
     values: list[Any] = [getattr(history, name) for history in histories]
     return torch.tensor(values, dtype=torch.float64).mean(0)

@@ -38,6 +38,7 @@ class AspoBounds(Bounds):
 
 
 def turned(ratio: PerTokenOrRow, positive: Mask) -> PerToken:
+    """r, but 1 / r where the advantage is positive."""
     return torch.where(positive, 1 / ratio, ratio)
 
 

@@ -65,4 +65,5 @@ class Dynamic(Clipping):
 
 
 def probability(logp: PerToken, batch: ScoredBatch) -> PerToken:
+    """Of each token under the policy that `logp` is of, 0 to 1, and 1 outside the mask."""
     return torch.where(batch.mask, logp, 0).exp()

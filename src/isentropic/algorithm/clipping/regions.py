@@ -49,8 +49,10 @@ class Regions(Clipping):
 
 
 def within(region: Mask, clipped: bool) -> Mask:
+    """The region's tokens if clipping is on in it, else none."""
     return region & clipped
 
 
 def limit(tokens: Mask, there: float, elsewhere: float, now: TokenStats) -> PerToken:
+    """One limit of the ratio per token, without a gradient: `there` at these tokens, `elsewhere` at all others."""
     return torch.full_like(now.logp.detach(), elsewhere).masked_fill(tokens, there)

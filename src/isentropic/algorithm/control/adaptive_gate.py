@@ -58,6 +58,7 @@ class AdaptiveGate(Controller):
 
     @property
     def ceiling(self) -> float:
+        """Of the strength of what is praised; at it, the weight is boost_most."""
         return in_strengths(self.boost_most - 1, self.boost - 1)
 
     def update(self, vitals: Vitals) -> Drive:

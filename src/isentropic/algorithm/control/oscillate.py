@@ -42,7 +42,10 @@ class Oscillate(Controller):
         return Drive(up=float(self.up), down=float(not self.up))
 
     def reference(self, entropy: float) -> float:
-        """The entropy at the start; this reading, if it is the first. A setting has the last word."""
+        """The entropy at the start in nats; this reading, if it is the first. A setting has the last word.
+
+        Raises ValueError where the first reading is not above 0 and no setting stands in for it.
+        """
         self.initial = self.initial or entropy
         if self.start is None and not self.initial > 0:
             raise ValueError(
