@@ -8,6 +8,8 @@ from isentropic.reward import Answer, Reward
 
 @dataclass(frozen=True)
 class Correct(Reward):
+    """Verdict.reward as it is: 0 or 1, or whatever a task pays for a part of an answer."""
+
     weight: float
 
     def __call__(self, answers: Sequence[Answer]) -> list[float]:

@@ -45,6 +45,7 @@ class Format(Reward):
 
     @cached_property
     def judges(self) -> JudgePool:
+        """Processes that match the pattern, started by the first answer."""
         return JudgePool(f"{__name__}:match", self.workers, self.timeout, self.memory)
 
 

@@ -31,6 +31,7 @@ def function_at(path: str) -> Function:
 
 
 def split(path: str) -> tuple[str, str]:
+    """The module or file, and the name in it. Raises ValueError for a path that has not both."""
     place, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
     if not place or not name:
         raise ValueError(f"{path!r} is not the path of a function; write package.module.name or folder/file.py:name")
@@ -38,7 +39,10 @@ def split(path: str) -> tuple[str, str]:
 
 
 def from_package(name: str, path: str) -> ModuleType:
-    """The folder that the run was started in is looked through last."""
+    """A module by its name, in the folder that the run was started in last.
+
+    Raises ValueError if it cannot be imported.
+    """
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
@@ -48,6 +52,7 @@ def from_package(name: str, path: str) -> ModuleType:
 
 
 def from_file(place: str, path: str) -> ModuleType:
+    """A file run as a module, under a name that hides no other. Raises ValueError where there is no such file."""
     file = Path(place).expanduser().resolve()
     if not file.is_file():
         raise ValueError(f"{path} does not exist: {place} is not a file")

@@ -57,12 +57,15 @@ class Pool:
         self.timeout = timeout
 
     def __call__(self, calls: Sequence[Mapping[str, Any]]) -> list[Value]:
+        """A value per call, or the error that it ended in; each call holds the function's keyword arguments."""
         return [self.value(verdict) for verdict in self.judges([(dict(call),) for call in calls])]
 
     def value(self, verdict: Verdict) -> Value:
+        """A float, None for an answer that the function left out, or a TimeoutError for one that hung or crashed."""
         if verdict.status in WORDS:
             return TimeoutError(WORDS[verdict.status].format(timeout=self.timeout))
         return None if verdict.status == "unparseable" else verdict.reward
 
     def close(self) -> None:
+        """Ends the processes."""
         self.judges.close()

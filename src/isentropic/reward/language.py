@@ -32,16 +32,19 @@ class Language(Reward):
 
 
 def share(text: str, wanted: set[str]) -> float | None:
+    """Of the letters of a text, those of the wanted scripts, 0 to 1; None for a text without letters."""
     letters = [script_of(letter) for letter in text if letter.isalpha()]
     return sum(script in wanted for script in letters) / len(letters) if letters else None
 
 
 @lru_cache(maxsize=65_536)
 def script_of(letter: str) -> str:
+    """The first word of a letter's Unicode name, as in LATIN, CYRILLIC, CJK; empty for one without a name."""
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
 def exists(script: str) -> bool:
+    """Whether any letter of Unicode is of this script, in either case."""
     return any(
         script_of(letter) == script.upper() for letter in map(chr, range(sys.maxunicode + 1)) if letter.isalpha()
     )

@@ -33,9 +33,11 @@ def within(seconds: float | None, function: Callable[..., Any], *given: Any, **n
 
 
 def settled(function: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What a function gives, or its coroutine comes to, in an event loop of its own."""
     value = function(*given, **named)
     return asyncio.run(awaited(value)) if inspect.isawaitable(value) else value
 
 
 async def awaited(value: Any) -> Any:
+    """A coroutine around anything that can be awaited, as asyncio.run takes no other."""
     return await value

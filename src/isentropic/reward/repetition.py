@@ -22,5 +22,6 @@ class Repetition(Reward):
 
 
 def repeated(tokens: Sequence[int], size: int) -> float:
+    """Share of n-grams, 0 to 1, that stand earlier in the answer; 0 for one shorter than n."""
     grams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else 0.0

@@ -39,6 +39,7 @@ class Tally:
     sums: dict[str, float] = field(default_factory=dict[str, float])
 
     def add(self, scores: Scores) -> None:
+        """Sums of values that apply, their number, and failures, by reward."""
         for name, values in scores.by_name.items():
             given = [value for value in values if value is not None]
             for part, value in zip(PARTS, (sum(given), len(given), scores.failed[name]), strict=True):
@@ -105,6 +106,7 @@ class Rewards:
                 raise ValueError(f"reward.{name}: {error}") from error
 
     def close(self) -> None:
+        """Ends what its rewards started."""
         for reward in self.parts.values():
             reward.close()
 
@@ -170,6 +172,7 @@ def one(value: Any) -> bool:
 
 
 def article(value: Any) -> str:
+    """A value's type with its article, for messages: "an int", "a str"."""
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 

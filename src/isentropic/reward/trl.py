@@ -53,6 +53,8 @@ class Trl(RewardSource):
 
 @dataclass(frozen=True)
 class TrlFunction(Reward):
+    """One of the functions of reward.trl, of the part's own settings. None from it: the reward does not apply."""
+
     weight: float
     path: str
     settings: Trl = field(repr=False)
@@ -84,6 +86,7 @@ class TrlFunction(Reward):
 
     @cached_property
     def pool(self) -> Pool:
+        """Processes that run the function, started by the first answer; for isolated=true, which has a timeout."""
         settings = self.settings
         assert settings.timeout is not None
         return Pool("trl", self.path, settings.workers, settings.timeout, settings.memory)
@@ -103,10 +106,12 @@ def arguments(answers: Sequence[Answer], isolated: bool) -> dict[str, Any]:
 
 
 def prompt_of(answer: Answer) -> str | list[Mapping[str, Any]]:
+    """As TRL passes it: text, or messages where the prompt was a conversation."""
     return answer.problem.prompt if answer.messages is None else [dict(message) for message in answer.messages]
 
 
 def completion_of(answer: Answer) -> str | list[dict[str, str]]:
+    """As TRL passes it: text, or one assistant message where the prompt was a conversation."""
     return answer.text if answer.messages is None else [{"role": "assistant", "content": answer.text}]
 
 

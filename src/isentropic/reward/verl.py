@@ -47,6 +47,7 @@ class Verl(Reward):
         return self.pool(calls) if self.isolated else [self.one(call) for call in calls]
 
     def one(self, given: dict[str, Any]) -> Value:
+        """The function's value for one answer, within the timeout, or the error that it raised."""
         function = function_at(self.function)
         try:
             return score_in(within(self.timeout, function, **asked_for(function, given)))
@@ -62,6 +63,7 @@ class Verl(Reward):
 
     @cached_property
     def pool(self) -> Pool:
+        """Processes that run the function, started by the first answer; for isolated=true, which has a timeout."""
         assert self.timeout is not None
         return Pool("verl", self.function, self.workers, self.timeout, self.memory)
 
