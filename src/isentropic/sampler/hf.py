@@ -57,7 +57,7 @@ class TransformersSampler(Sampler):
         return [one for part in parts(requests, self.max_num_seqs) for one in self.decode(part, decoding, ends)]
 
     def decode(self, prompts: list[list[Request]], decoding: Decoding, ends: Tensor) -> Iterator[Completion]:
-        """Each list holds the requests of one prompt, which is read once."""
+        """Each list holds the requests of one prompt, which is read once; `ends` [E] are the ids that end an answer."""
         rows = [request for group in prompts for request in group]
         limits = torch.tensor([request.limit for request in rows], device=self.device)
         steps = int(limits.max())
@@ -85,7 +85,7 @@ class TransformersSampler(Sampler):
         return cut(torch.stack(written, 1), torch.stack(logp, 1), ends, limits)
 
     def next_logits(self, tokens: Tensor, mask: Tensor, cache: DynamicCache) -> Float[Tensor, "B V"]:
-        """Logits after the last of `tokens`, which are those of `mask` that the cache has not read."""
+        """After the last of `tokens` [B, T], which are those of `mask` [B, S] that the cache has not read."""
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
         output = self.model(
             input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, logits_to_keep=1
@@ -136,7 +136,7 @@ def uniform(seeds: Sequence[int], steps: int) -> Float[Tensor, "B T"]:
 
 
 def left_padded(prompts: Sequence[Sequence[int]], device: str) -> tuple[Tensor, Tensor]:
-    """Prompts that end in the same column, and which of their columns are real."""
+    """Prompts [B, P] that end in the same column, and which of their columns are real [B, P]."""
     width = max(map(len, prompts))
     tokens = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
     lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)
@@ -162,13 +162,13 @@ def process(logits: Float[Tensor, "B V"], decoding: Decoding) -> Float[Tensor, "
 
 
 def draw(logp: Float[Tensor, "B V"], noise: Float[Tensor, " B"]) -> Tensor:
-    """The token in whose share of [0, 1) the noise falls. float64, or rare tokens would have no share."""
+    """The token [B] in whose share of [0, 1) the noise falls. float64, or rare tokens would have no share."""
     edges = logp.double().exp().cumsum(-1)
     return torch.searchsorted(edges, (noise * edges[:, -1])[:, None], right=True)[:, 0].clamp(max=logp.shape[1] - 1)
 
 
 def cut(tokens: Tensor, logp: Tensor, ends: Tensor, limits: Tensor) -> Iterator[Completion]:
-    """Each row up to and with its first end token, or up to its limit."""
+    """Each row of tokens and log-probs [B, T] up to and with its first end token, or up to its limit [B]."""
     stops = torch.isin(tokens, ends)
     first = torch.where(stops.any(1), stops.long().argmax(1) + 1, tokens.shape[1] + 1)
     stopped, lengths = first <= limits, torch.minimum(first, limits)

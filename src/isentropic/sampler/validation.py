@@ -97,7 +97,10 @@ def sharing(requests: Sequence[Request]) -> Iterator[list[Request]]:
 
 
 def check_seeds(prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int]) -> None:
-    """Child i is drawn with seed + i: closer seeds on one prompt give the same completion twice."""
+    """Child i is drawn with seed + i, so closer seeds on one prompt would give the same completion twice.
+
+    Raises ValueError for those, and for seeds outside [0, 2**63).
+    """
     if not all(0 <= seed < 2**63 - count for seed in seeds):
         raise ValueError(f"seeds run from {min(seeds)} to {max(seeds)}; they must lie in [0, 2**63)")
     last: dict[tuple[int, ...], int] = {}
@@ -123,6 +126,7 @@ def end_tokens(path: str, stop: str | None) -> list[int]:
 
 
 def eos_of(path: str) -> set[int]:
+    """End tokens of a model folder or a name on the hub: of its config, generation config and tokenizer together."""
     listed = [AutoConfig.from_pretrained(path).eos_token_id]
     on_hub = not Path(path).exists()
     if on_hub or (Path(path) / "generation_config.json").is_file():

@@ -134,6 +134,7 @@ class VllmSampler(Sampler):
             self.complete(rows, decoding)
 
     def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
+        """A completion per row, in their order."""
         ends = end_tokens(self.path, decoding.stop)
         outputs = self.generate([row.prompt for row in rows], [draws(decoding, *one, ends) for one in enumerate(rows)])
         written = self.scheduler.take() if self.fast_decode else {}
@@ -141,6 +142,7 @@ class VllmSampler(Sampler):
 
     @property
     def scheduler(self) -> Any:
+        """The engine's, in this process: with fast_decode one of fast_scheduler.py, which has what was written."""
         return self.engine.llm_engine.engine_core.engine_core.scheduler
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
@@ -153,6 +155,7 @@ class VllmSampler(Sampler):
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
     def generate(self, prompts: Sequence[Sequence[int]], params: list[Any]) -> list[Any]:
+        """vLLM's outputs, after waking what sleeps. Raises SamplerError where the engine has no weights."""
         self.wake_part("weights")
         self.wake_part("kv_cache")
         if not self.loaded:
@@ -193,6 +196,7 @@ class VllmSampler(Sampler):
         self.wake_part("weights")
 
     def wake_part(self, part: str) -> None:
+        """Weights or kv_cache, if it sleeps. Raises SamplerError before start()."""
         if self.engine is None:
             raise SamplerError("the engine was not started")
         if part in self.asleep:

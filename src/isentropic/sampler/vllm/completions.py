@@ -140,6 +140,7 @@ def body(name: str, asked: Request, decoding: Decoding, ends: list[int]) -> dict
 
 
 def completion_of(answer: dict[str, Any]) -> Completion:
+    """Token ids without log-probs. Raises SamplerError for an answer without ids, or ended but by stop or length."""
     choice = answer["choices"][0]
     if choice["finish_reason"] not in ("stop", "length"):
         raise SamplerError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")

@@ -46,6 +46,7 @@ class ServerSettings(EngineSettings, Protocol):
 
 
 def engine_settings(sampler: ColocatedSettings) -> dict[str, Any]:
+    """Arguments of vLLM's LLM for an engine in this process, on CPU or CUDA, of one rank or of a team of them."""
     from vllm.platforms import current_platform
 
     settings: dict[str, Any] = {

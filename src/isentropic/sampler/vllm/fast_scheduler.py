@@ -67,6 +67,7 @@ class FastDecode:
         return written
 
     def add_request(self: Any, request: Request) -> None:
+        """As vLLM's; a request that has a row's number is noted, so that its answer is written here."""
         params = request.sampling_params
         number = ((params and params.extra_args) or {}).get(ROW)
         if self.short and number is not None:
@@ -77,6 +78,7 @@ class FastDecode:
         super().add_request(request)
 
     def schedule(self: Any, *args: Any, **kwargs: Any) -> SchedulerOutput:
+        """As vLLM's; the fast way where all that runs takes one token more and nothing waits."""
         chosen = self.decoding() if self.notes else None
         if chosen:
             return self.advance(*chosen)
@@ -87,6 +89,7 @@ class FastDecode:
         return plan
 
     def free(self: Any) -> int:
+        """Blocks of the cache that no sequence has."""
         return self.kv_cache_manager.block_pool.get_num_free_blocks()
 
     def settled(self: Any) -> bool:
@@ -119,6 +122,7 @@ class FastDecode:
         return chosen, full
 
     def advance(self: Any, chosen: list[Request], full: list[Request]) -> SchedulerOutput:
+        """A step of one token for each of the chosen, with a block more for those whose last is full."""
         self.current_step += 1
         self.kv_cache_manager.new_step_starts()
         blocks = {r.request_id: self.kv_cache_manager.allocate_slots(r, 1).get_block_ids(allow_none=True) for r in full}
@@ -145,6 +149,7 @@ class FastDecode:
         return output
 
     def update_from_output(self: Any, scheduler_output: SchedulerOutput, model_runner_output: Any) -> Any:
+        """As vLLM's for requests that ended or are not noted; tokens of all others are only written down."""
         if not self.notes:
             return super().update_from_output(scheduler_output, model_runner_output)
         logprobs, model_runner_output.logprobs = model_runner_output.logprobs, None  # noted here; not passed on
@@ -214,6 +219,7 @@ class WholeCompletion:
         self.passed: dict[str, int] = {}  # tokens of each request that were passed on before its end
 
     def add_request(self: Any, request: Any) -> None:
+        """As FastDecode's, for requests that came over HTTP, whose log-probs are asked for by WANT_LOGPROBS."""
         extra = (request.sampling_params and request.sampling_params.extra_args) or {}
         if self.short and WANT_LOGPROBS in extra:
             request.sampling_params.logprobs = 0 if extra[WANT_LOGPROBS] else None
@@ -221,6 +227,7 @@ class WholeCompletion:
         super().add_request(request)
 
     def update_from_output(self: Any, *args: Any) -> Any:
+        """As FastDecode's; a request's last output has all its tokens that were not passed on, with their log-probs."""
         outputs = super().update_from_output(*args)
         for output in (output for group in outputs.values() for output in group.outputs):
             one = output.request_id
@@ -241,4 +248,5 @@ class WholeCompletionAsyncScheduler(WholeCompletion, FastDecodeAsyncScheduler):
 
 
 def scheduler(asynchronous: bool) -> type[Scheduler]:
+    """The class for vLLM's scheduler_cls, by whether the engine schedules asynchronously."""
     return FastDecodeAsyncScheduler if asynchronous else FastDecodeScheduler

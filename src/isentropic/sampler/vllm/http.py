@@ -42,6 +42,10 @@ class Service:
         self.url, self.timeout, self.process, self.log = url.rstrip("/"), timeout, process, log
 
     def call(self, route: str, body: Mapping[str, Any] | None = None, get: bool = False) -> Any:
+        """What a route answers, out of JSON.
+
+        Raises SamplerError where it is not reached, or answers with a code but 200.
+        """
         data = None if get else json.dumps(body or {}).encode()
         try:
             code, text = self.answer(route, data, self.timeout)
@@ -67,17 +71,20 @@ class Service:
             return error.code, error.read()
 
     def lost(self, error: Exception) -> str:
+        """Why a request failed: the server has ended, with its log's last words, or cannot be reached."""
         if self.process and self.process.poll() is not None:
             return f"the server that was started has ended with code {self.process.returncode}; {self.last_words()}"
         reason = getattr(error, "reason", error)
         return f"the server at {self.url} cannot be reached within {self.timeout:g} seconds ({reason})"
 
     def last_words(self) -> str:
+        """The last line of the log that names an error, or its last line, at most 300 characters."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log and self.log.exists() else []
         errors = [line.strip() for line in lines if "Error" in line] or [line.strip() for line in lines if line.strip()]
         return f"its log, {self.log}, says: {errors[-1][-300:]}" if errors else f"its log, {self.log}, is empty"
 
     def await_health(self) -> None:
+        """Returns when /health answers 200; SamplerError once the process ended or `timeout` seconds have passed."""
         end = time.monotonic() + self.timeout
         while True:
             failure: Exception = OSError("it is not healthy")

@@ -143,6 +143,7 @@ def ended(server: "subprocess.Popen[bytes]", folder: Path, names: set[str]) -> N
 
 
 def main() -> None:
+    """Runs the command until it ends, the trainer is gone or a signal asks; takes away what both left."""
     folder, trainer, command = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -54,6 +54,7 @@ class Written:
 
 
 def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
+    """vLLM's parameters for one row; its number travels along, so that the scheduler knows whose tokens it writes."""
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
@@ -86,4 +87,5 @@ def completion_of(output: Any, written: Written | None) -> Completion:
 
 
 def completions_of(outputs: list[Any], written: Mapping[int, Written]) -> list[Completion]:
+    """In the order of `outputs`; what the scheduler wrote, by number, takes the place of what vLLM says."""
     return [completion_of(output.outputs[0], written.get(number)) for number, output in enumerate(outputs)]

@@ -109,6 +109,7 @@ class VllmServerSampler(Sampler):
         self.whole_completions = LOGPROBS in (answer["kv_transfer_params"] or {})
 
     def request(self, prompt: Sequence[int], settings: dict[str, Any]) -> Any:
+        """The server's answer to one prompt of ids. Raises SamplerError before start(), or as Service.call does."""
         if self.service is None:
             raise SamplerError("the server was not started")
         if WANT_LOGPROBS in settings:
@@ -174,6 +175,7 @@ class VllmServerSampler(Sampler):
 
 
 def draws(decoding: Decoding, row: Row, ends: list[int], whole: bool) -> dict[str, Any]:
+    """Sampling parameters as JSON; `whole`: the fast scheduler answers in one piece, with log-probs beside it."""
     return {
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
@@ -187,6 +189,7 @@ def draws(decoding: Decoding, row: Row, ends: list[int], whole: bool) -> dict[st
 
 
 def completion_of(answer: dict[str, Any]) -> Completion:
+    """Token ids and log-probs, if asked for. Raises SamplerError for one ended by neither stop nor length."""
     choice = answer["choices"][0]
     if choice["finish_reason"] not in ("stop", "length"):
         raise SamplerError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")

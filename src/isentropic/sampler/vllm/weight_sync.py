@@ -23,7 +23,8 @@ class Transfer(ABC):
     """Of whole tensors, in the server's dtype. Raises RuntimeError where the server refuses."""
 
     @abstractmethod
-    def send(self, service: Service, weights: Iterable[tuple[str, Tensor]]) -> None: ...
+    def send(self, service: Service, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """All weights by name, of any shape, until the server has loaded them."""
 
     def close(self) -> None:
         """Takes away what it left."""
@@ -60,6 +61,7 @@ class NcclTransfer(Transfer):
         self.group = None
 
     def meet(self, service: Service) -> None:
+        """Makes the group of this process, rank 0, and all workers of the server."""
         from vllm.distributed.weight_transfer.nccl_common import trainer_init
 
         workers = service.call("/get_world_size", get=True)["world_size"]
@@ -98,6 +100,10 @@ class NcclTransfer(Transfer):
         service.call("/finish_weight_update")
 
     def broadcast(self, service: Service, chunk: list[tuple[str, Tensor]]) -> None:
+        """One chunk of named tensors of any shape.
+
+        An error leaves the group, as workers may wait for what was announced.
+        """
         if not chunk:
             return
         told = {
