@@ -71,6 +71,7 @@ def head_of(folder: Path) -> Any:
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    """Whole weights by name, of any shape, out of a folder of shards, on one process."""
     return loaded(folder, {"state_dict"})["state_dict"]
 
 
@@ -83,6 +84,7 @@ def whole(folder: Path, optimizer: bool) -> dict[str, Any]:
 
 
 def loaded(folder: Path, keys: set[str] | None) -> dict[str, Any]:
+    """What was saved under these first keys, or all of it, whole and on the CPU; one process reads all shards."""
     state: dict[str, Any] = {}
     _load_state_dict(state, FileSystemReader(folder), planner=_EmptyStateDictLoadPlanner(keys), no_dist=True)
     return state

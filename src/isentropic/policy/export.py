@@ -38,6 +38,7 @@ class Request:
 
 
 def checkpoint_in(path: Path) -> Path:
+    """A run's last checkpoint, or the path itself where it is no run's folder."""
     last = path / LAST_CHECKPOINT
     return last if last.exists() else path
 
@@ -69,7 +70,7 @@ def export(request: Request) -> None:
 
 
 def start_of(request: Request, ours: dict[str, Any]) -> str:
-    """The model that training started from: its configuration and tokenizer are those of the policy."""
+    """The model that training started from, whose configuration and tokenizer are the policy's. Else ValueError."""
     model = request.model or ours.get("path")
     if not model:
         raise ValueError(
@@ -79,6 +80,7 @@ def start_of(request: Request, ours: dict[str, Any]) -> str:
 
 
 def check_model(model: str, ours: dict[str, Any]) -> None:
+    """Raises ValueError for a model that is not there, of another shape, or with other weights than adapters had."""
     try:
         config = AutoConfig.from_pretrained(model)
     except (OSError, ValueError) as error:
@@ -97,22 +99,26 @@ def check_model(model: str, ours: dict[str, Any]) -> None:
 
 
 def low_rank(saved: dict[str, Any]) -> LoraSettings:
+    """LoRA's settings as a checkpoint saved them."""
     return LoraSettings(saved["rank"], saved["alpha"], saved["targets"], saved["base_dtype"], seed=0)
 
 
 def save_model(folder: Path, state: dict[str, Tensor], model: str, dtype: torch.dtype) -> None:
+    """A Hugging Face folder of `model`'s kind with these weights, in this dtype."""
     lm = whole(model, AutoConfig.from_pretrained(model), dtype)
     lm.load_state_dict(state)  # which casts
     lm.save_pretrained(folder)
 
 
 def beside_base(adapter: LoraSettings, state: dict[str, Tensor], model: str) -> dict[str, Tensor]:
+    """The base's weights with the adapters added in, by the base's names; of any shape."""
     lm = injected(adapter, model)
     lm.load_state_dict(state, strict=False)
     return dict(adapter.merged(lm.state_dict()))
 
 
 def injected(adapter: LoraSettings, model: str) -> PreTrainedModel:
+    """The base in its own dtype, with adapters that have yet to be loaded."""
     lm = whole(model, AutoConfig.from_pretrained(model), DTYPES[adapter.base_dtype])
     adapter.inject(lm, model)
     return lm

@@ -44,6 +44,7 @@ class Record:
         return dict.fromkeys(sorted(self.names), nan) | row
 
     def state_dict(self) -> dict[str, float]:
+        """The entropy before this rollout and the change predicted of it, in nats."""
         return {"entropy": self.entropy, "predicted": self.predicted}
 
     def load_state_dict(self, state: dict[str, float]) -> None:

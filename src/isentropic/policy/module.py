@@ -98,6 +98,7 @@ class PolicyModule(LightningModule):
             self.learn(rollouts)
 
     def learn(self, rollouts: RolloutBatch) -> None:
+        """One rollout batch: score, advantages, an update for each part of its rows, one row in the log."""
         torch.manual_seed(hash((self.seed, self.rollouts, self.global_rank)) & 0x7FFFFFFF)
         batch = self.score_rollout(balanced(rollouts, self.updates) if self.optimization.balance else rollouts)
         drive = self.algorithm.control.update(self.vitals(batch))
@@ -132,17 +133,21 @@ class PolicyModule(LightningModule):
 
     @property
     def reuse_update_forward(self) -> bool:
+        """Whether the update's own forward is the old policy's reading, so that none is needed before."""
         return reuses_update_forward(self.skip_old_logp_forward, self.updates, self.algorithm)
 
     def vitals(self, batch: ScoredBatch) -> Vitals:
+        """What the controller sees: mean entropy over chosen tokens of all ranks, and the share of rollouts done."""
         entropy = masked_mean(batch.old_entropy, batch.mask).item()
         return Vitals(entropy, self.rollouts / int(self.trainer.num_training_batches))
 
     def compute_old_logp(self, batch: RolloutBatch, micros: list[MicroBatch]) -> TokenStats:
+        """A forward without a gradient over all rows; reshard_after_forward=false keeps weights whole meanwhile."""
         with self.policy.keep_gathered(enabled=not self.optimization.reshard_after_forward):
             return self.policy.batch_stats(batch, micros, self.temperature, "value")
 
     def micro_batches(self, batch: RolloutBatch) -> list[MicroBatch]:
+        """By the optimization's limits on rows and tokens; as many on every rank, with dummies where needed."""
         limits = self.optimization.micro_batch, self.optimization.max_tokens_per_micro_batch
         return micro_batches(batch.mask, *limits, self.policy.packed, self.policy.shared_prompts(batch))
 
@@ -221,6 +226,10 @@ class PolicyModule(LightningModule):
         return scores
 
     def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:
+        """Whole weights of any shape by the model's own names, in this dtype or their own, a bucket at a time.
+
+        All ranks call.
+        """
         return self.policy.weights(dtype)
 
 

@@ -11,7 +11,10 @@ from torch.optim.lr_scheduler import LambdaLR
 
 @dataclass(frozen=True)
 class Optimization:
-    """AdamW at a constant rate after a linear warm-up."""
+    """AdamW at a constant rate after a linear warm-up.
+
+    Raises ValueError for sizes below 1 and for rates out of range.
+    """
 
     lr: float
     weight_decay: float
@@ -69,12 +72,14 @@ class Optimization:
             )
 
     def build(self, parameters: Iterator[Parameter]) -> tuple[AdamW, LambdaLR]:
+        """AdamW over these parameters, and the schedule of its rate, stepped once per optimizer step."""
         weights = list(parameters)
         fused = True if all(weight.is_cuda for weight in weights) else None  # null lets torch choose
         optimizer = AdamW(weights, self.lr, (self.beta1, self.beta2), weight_decay=self.weight_decay, fused=fused)
         return optimizer, LambdaLR(optimizer, lambda step: self.warmed(step))  # a method would be pickled
 
     def warmed(self, step: int) -> float:
+        """Factor of the rate at an optimizer step, from 1 / (warmup_steps + 1) at step 0 up to 1."""
         return min(1.0, (step + 1) / (self.warmup_steps + 1))
 
     def obey(self, optimizer: Optimizer, schedule: LambdaLR) -> None:

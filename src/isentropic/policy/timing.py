@@ -42,6 +42,7 @@ def timed(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def mark(device: torch.device) -> Any:
+    """A moment on this device: a CUDA event, which waits for nothing, or the clock's seconds."""
     if device.type != "cuda":
         return perf_counter()
     event = torch.cuda.Event(enable_timing=True)
@@ -50,4 +51,5 @@ def mark(device: torch.device) -> Any:
 
 
 def between(start: Any, end: Any) -> float:
+    """Seconds; for CUDA events, of work that is done."""
     return end - start if isinstance(start, float) else start.elapsed_time(end) / 1000

@@ -28,6 +28,8 @@ from isentropic.reductions import totals
 
 
 class UpdateResult(NamedTuple):
+    """One optimizer step's rows, on this rank, with what the algorithm made of them."""
+
     batch: ScoredBatch
     credit: Credit
     now: TokenStats  # of each token in its own forward of this step
@@ -61,6 +63,10 @@ class Update:
     def __call__(
         self, batch: ScoredBatch, advantages: PerToken, now: TokenStats, drive: Drive, micros: Sequence[MicroBatch]
     ) -> UpdateResult:
+        """Adds up the gradient of all micro-batches; stepping is the caller's.
+
+        All ranks call it, with as many micro-batches.
+        """
         rows = [micro.rows for micro in micros if micro.real]
         assigned = self.algorithm.assign_credit(advantages, now, batch, drive, rows)
         credit, count, sums = assigned.credit, totals(assigned.credit.mask), dict[str, Tensor | float]()
@@ -106,5 +112,6 @@ class Update:
         return stats, metrics | {"policy/loss": loss.detach()}
 
     def sync_gradients(self, now: bool) -> None:
+        """Whether FSDP reduces gradients over ranks in the next backward pass; of others, nothing changes."""
         if isinstance(self.policy, FSDPModule):
             self.policy.set_requires_gradient_sync(now)

@@ -18,6 +18,8 @@ Record = TypeVar("Record", bound=Rows)
 
 @dataclass(frozen=True)
 class MicroBatch:
+    """The rows of one forward on one rank."""
+
     rows: Int[Tensor, " N"]
     width: int  # columns up to the last target
     real: bool  # false: a dummy that keeps FSDP collectives in step and counts for nothing
@@ -51,6 +53,7 @@ def widths_of(mask: Mask) -> Int[Tensor, " B"]:
 
 
 def micro_batch(mask: Mask, part: list[int], widths: list[int], packed: bool, prompts: Prompts | None) -> MicroBatch:
+    """Of the rows `part`; `widths` are columns up to each row's last target. With `prompts`, each is packed once."""
     rows, own, sequences = torch.tensor(part, device=mask.device), [widths[row] for row in part], None
     if packed:
         sequences = pack(mask[rows], own) if prompts is None else pack_shared_prompts(mask[rows], own, prompts.of(part))

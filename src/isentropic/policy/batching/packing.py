@@ -44,6 +44,7 @@ class Prompts:
     length: list[int]
 
     def of(self, rows: Sequence[int]) -> "Prompts":
+        """Those of some rows, in their order."""
         return Prompts([self.number[row] for row in rows], [self.length[row] for row in rows])
 
 

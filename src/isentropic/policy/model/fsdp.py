@@ -36,6 +36,7 @@ def keep_gathered(model: FSDPModule, layers: Sequence[FSDPModule]) -> Generator[
 
 
 def set_reshard(model: FSDPModule, layers: Sequence[FSDPModule], free: bool) -> None:
+    """Whether layers give up gathered weights after their forward and backward pass; false keeps them on each rank."""
     model.set_reshard_after_backward(free)
     for layer in layers:  # what belongs to none stays whole between forward and backward in any case
         layer.set_reshard_after_forward(free, recurse=False)
@@ -73,6 +74,7 @@ def gathered(tensors: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None) -
 
 
 def as_type(value: DTensor, dtype: torch.dtype) -> DTensor:
+    """The same shards in another type, without a copy where it is theirs."""
     return value if value.dtype == dtype else cast(DTensor, value.to(dtype))
 
 

@@ -63,10 +63,12 @@ def plan_logit_chunks(
 
 
 def round_up(number: int, unit: int) -> int:
+    """The least multiple of `unit` that is no less."""
     return -(-number // unit) * unit
 
 
 def as_matrix(memory: Tensor, rows: int, width: int) -> Float[Tensor, "N W"]:
+    """A view of the first rows x width numbers of `memory` [M], each row at a multiple of ROW."""
     return memory[: rows * round_up(width, ROW)].view(rows, round_up(width, ROW))[:, :width]
 
 
@@ -92,6 +94,8 @@ def fused_stats(
 
 
 class FusedStats(torch.autograd.Function):
+    """Log-prob, entropy and sensitivity of N targets, [N] each, without logits of more than a chunk."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -164,6 +168,7 @@ class FusedStats(torch.autograd.Function):
 
 
 def compute_logits(chunk: LogitChunk, states: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Into chunk.logits [N, W]: states [N, D] by the chunk's rows of weight [V, D], and bias [V], in states' type."""
     tokens = slice(chunk.first, chunk.last)
     part = weight[tokens].to(states.dtype).T  # a cast copy of a whole head would outweigh the logits
     if bias is None:
@@ -173,7 +178,7 @@ def compute_logits(chunk: LogitChunk, states: Tensor, weight: Tensor, bias: Tens
 
 
 def matmul_into(a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> Tensor:
-    """Rounded once, to the type of `out`: rounded chunks would add up to a biased gradient."""
+    """a [N, K] by b [K, M] into, or onto, `out` [N, M]. Rounded once: rounded chunks would add up to a bias."""
     wider = a.dtype != out.dtype
     if wider and a.is_cuda:
         more: dict[str, Any] = {"out_dtype": out.dtype, "out": out}

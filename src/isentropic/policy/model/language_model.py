@@ -28,7 +28,10 @@ from isentropic.policy.model.packed_attention import caps_scores
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Weights are always kept in fp32: in bf16, AdamW at the usual learning rates moves nothing."""
+    """Weights are always kept in fp32: in bf16, AdamW at the usual learning rates moves nothing.
+
+    Raises ValueError for a name or a number that is none of those below.
+    """
 
     path: str  # a Hugging Face folder, or a name on the hub
     compute_dtype: str  # float32 or bfloat16, of matrix products
@@ -93,6 +96,7 @@ class LanguageModel(nn.Module):
 
     @property
     def layers(self) -> nn.ModuleList:
+        """Decoder layers, which are sharded, compiled and checkpointed one by one."""
         return cast(nn.ModuleList, self.lm.base_model.layers)
 
     def train(self, mode: bool = True) -> "LanguageModel":
@@ -103,6 +107,7 @@ class LanguageModel(nn.Module):
 
     @property
     def head(self) -> Head:
+        """Hidden states to logits: one matrix, or all that the model does after its body where that is more."""
         return own_head(self.lm) if self.uses_own_head else cast(nn.Linear, self.lm.get_output_embeddings())
 
     def shared_prompts(self, batch: RolloutBatch) -> Prompts | None:
@@ -158,6 +163,7 @@ class LanguageModel(nn.Module):
     def token_stats(
         self, batch: RolloutBatch, micro: MicroBatch, temperature: float, wanted: EntropyMode
     ) -> TokenStats:
+        """Of a micro-batch's rows, with a gradient of logp, and of entropy if `wanted` says so; zero off the mask."""
         rows = batch[micro.rows]
         values = self(rows.tokens, rows.mask, micro.width, temperature, wanted, micro.packed)
         # views, as a gradient asked for at what forward itself returned would start FSDP2's backward pass: weights
@@ -179,12 +185,14 @@ class LanguageModel(nn.Module):
         return whole
 
     def shard(self, mesh: DeviceMesh) -> None:
+        """By FSDP2 over the ranks of the mesh, in place; products are in compute_dtype."""
         fsdp.shard(self, self.layers, mesh, DTYPES[self.settings.compute_dtype])
 
     def reshard(self) -> None:
         """Frees what a forward without a backward pass leaves gathered: FSDP2's own method where it is sharded."""
 
     def shape(self) -> dict[str, int | str | None]:
+        """What two models must have in common for the weights of one to fit into the other."""
         return shape(self.lm.config)
 
     def weights(self, dtype: str | None = None) -> Iterator[tuple[str, Tensor]]:

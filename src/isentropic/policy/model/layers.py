@@ -58,6 +58,7 @@ def start_compile_workers(number: int) -> None:
 
 
 def compiled_when_long(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """A layer's forward, compiled from MIN_COMPILED_TOKENS tokens on: kernels for fewer are not worth making."""
     kernels = torch.compile(forward, dynamic=True)
 
     def chosen(hidden_states: Tensor, *arguments: Any, **settings: Any) -> Any:
@@ -68,6 +69,7 @@ def compiled_when_long(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def checkpointed(forward: Callable[..., Any], checkpointing: str) -> Callable[..., Any]:
+    """A layer's forward that keeps its input alone (full), or products and attention too (selective)."""
     again: dict[str, Any] = {"context_fn": selective_policy} if checkpointing == "selective" else {}
 
     def run(*arguments: Any, **settings: Any) -> Any:
@@ -78,8 +80,10 @@ def checkpointed(forward: Callable[..., Any], checkpointing: str) -> Callable[..
 
 
 def selective_policy() -> Any:
+    """The contexts of torch's checkpoint in which keep_costly decides."""
     return create_selective_checkpoint_contexts(keep_costly)
 
 
 def keep_costly(context: Any, operator: Any, *arguments: Any, **settings: Any) -> CheckpointPolicy:
+    """Products and attention are kept, all else is computed again."""
     return CheckpointPolicy.MUST_SAVE if operator in COSTLY else CheckpointPolicy.PREFER_RECOMPUTE

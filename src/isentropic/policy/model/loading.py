@@ -17,6 +17,7 @@ MAY_LACK = {"_raise_exceptions_for_missing_entries": False}
 
 
 def whole(path: str, config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
+    """A model folder, or a name on the hub, as transformers loads it."""
     return AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype)
 
 

@@ -89,6 +89,7 @@ def rescale_sums(top, mass, slope, squares, square_slope, level):
 @triton.jit
 @no_type_check
 def finite_top(top):
+    """The maximum, or 0 for a row of nothing possible."""
     return tl.where(top == IMPOSSIBLE, 0.0, top)  # no row is at minus infinity relative to itself
 
 
@@ -138,6 +139,7 @@ def logits_stats_kernel(
     ENTROPY: tl.constexpr, SENSITIVITY: tl.constexpr, BEGINS: tl.constexpr, ENDS: tl.constexpr,
     LANES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
+    """One row of a chunk: its running sums, or with the last chunk its statistics. Of accumulate_stats."""
     row = tl.program_id(0).to(tl.int64)  # times the stride, it outgrows 32 bits
     line, known, octaves = logits + row * stride, running + row, scale * PER_OCTAVE
     tops, m, s, q, r = lane_sums(line, width, octaves, ENTROPY, SENSITIVITY, LANES, WIDE)
@@ -217,6 +219,7 @@ def logits_grad_kernel(
     ENTROPY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
+    """One block of one row: the gradient of log-prob and entropy takes the place of the logits."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     place = logits + row * stride + column

@@ -86,12 +86,14 @@ def logits_stats(
     temperature: float,
     wanted: EntropyMode,
 ) -> tuple[PerTarget, PerTarget, PerTarget]:
+    """Log-prob, entropy and sensitivity of each target, from all logits at once; entropy in nats at the temperature."""
     return stats_of(linear(states, weight, bias), targets, temperature, wanted)
 
 
 def stats_of(
     logits: Float[Tensor, "N V"], targets: Int[Tensor, " N"], temperature: float, wanted: EntropyMode
 ) -> tuple[PerTarget, PerTarget, PerTarget]:
+    """As logits_stats, from logits, in fp32; NaN for what was not wanted. The sensitivity never has a gradient."""
     log_probs = (logits.float() / temperature).log_softmax(-1)
     logp = log_probs.gather(-1, targets[:, None])[:, 0]
     unknown = torch.full_like(logp, torch.nan)

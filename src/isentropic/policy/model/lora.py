@@ -114,12 +114,16 @@ class LoraSettings:
 
 
 def is_adapter(name: str) -> bool:
+    """By the name of a weight."""
     return f".{DOWN}." in name or f".{UP}." in name
 
 
 @torch.no_grad()
 def sum_of(base: Tensor, down: Tensor, up: Tensor, scale: float) -> Tensor:
-    """In fp32. Sharded rows of the base and of `up` lie on the same rank, so that only the narrow `down` travels."""
+    """base + scale * up @ down, of shapes [O, I], [O, R], [R, I], in fp32.
+
+    Sharded rows of the base and of `up` lie on the same rank, so that only the narrow `down` travels.
+    """
     if isinstance(base, DTensor) and isinstance(up, DTensor) and isinstance(down, DTensor):
         local = sum_of(base.to_local(), down.full_tensor(), up.to_local(), scale)
         return DTensor.from_local(

@@ -33,6 +33,7 @@ def low_precision_weights(module: nn.Module, dtype: torch.dtype) -> Generator[No
 
 
 def low_precision_copy(weight: nn.Parameter, dtype: torch.dtype) -> Tensor:
+    """Of any shape; gradients of the copy are added to those of the weight, in the weight's type."""
     if world_size() > 1:  # DDP hooks gradients on the weights themselves
         return weight.to(dtype)
     copy = nn.Parameter(weight.detach().to(dtype), weight.requires_grad)

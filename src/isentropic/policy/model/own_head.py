@@ -32,7 +32,8 @@ class GivenStates(nn.Module):
 
     @property
     def decoder(self) -> nn.Module:
-        return self  # as models call it that have an encoder too
+        """Itself, as models call it that have an encoder too."""
+        return self
 
     def forward(self, *arguments: Any, **settings: Any) -> BodyOutput:
         return self.output
@@ -51,7 +52,7 @@ def own_head(lm: PreTrainedModel) -> Callable[[Float[Tensor, "N D"]], Float[Tens
 
 @contextmanager
 def given_states(lm: PreTrainedModel, states: Tensor) -> Generator[None]:
-    """Inside, these are what the body gives, whatever it is asked."""
+    """Inside, the body gives these states [B, S, D], whatever it is asked."""
     name = body_name(lm)
     body = lm.get_submodule(name)
     try:

@@ -91,6 +91,7 @@ def packed_attention_backward(
     max_prompt_len: int,
     window: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of query, key and value [T, heads, D]; the other arguments are packed_attention's."""
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
         return attention_backward_by_row(grad_output, query, key, value, rows, scale, window)
@@ -141,7 +142,7 @@ def attend(
     sliding_window: int | None = None,
     **others: Any,
 ) -> tuple[Float[Tensor, "B L H V"], None]:
-    """As transformers calls it; without `cu_seqlens` it is the usual attention over a padded rectangle."""
+    """As transformers calls it; without `cu_seqlens` the usual attention over a padded rectangle, mask [B, 1, L, K]."""
     if cu_seqlens is None:
         if attention_mask is None and sliding_window and query.shape[2] > sliding_window:
             attention_mask = causal_mask(query.shape[2], key.shape[2], query.device, sliding_window)[None, None]
@@ -184,6 +185,7 @@ def flash_attention(
     query: Queries, key: Keys, value: Keys, cu_seqlens_q: CuSeqlens, cu_seqlens_k: CuSeqlens,
     max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float, window: int = 0,
 ) -> tuple[Queries, Lse]:  # fmt: skip
+    """torch's own kernel over packed rows: output and log-sum-exp. A window of 0 sees all tokens before."""
     settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, False)
     outcome = torch.ops.aten._flash_attention_forward(query, key, value, *settings, scale=scale, **reach(window))
     return outcome[0].contiguous(), outcome[1]
@@ -245,6 +247,7 @@ def attention_backward_by_row(
 
 
 def gather_slices(x: Tensor, places: list[slice]) -> Tensor:
+    """Slices of the first axis, one behind the other; x is [T, ...], T tokens of all rows."""
     return torch.cat([x[place] for place in places])
 
 

@@ -43,7 +43,7 @@ def settle(model: Settled) -> None:
 
 @contextmanager
 def refused(model: Settled) -> Generator[None]:
-    """Whatever stops a forward of two short rows will stop a run."""
+    """Whatever stops a forward of two short rows would stop a run: ValueError, with the model's type and the reason."""
     try:
         yield
     except Unreadable as error:
@@ -98,6 +98,7 @@ def tried(check: Check) -> PerToken | None:
 
 
 def settle_mode(model: Settled, check: Check, padded: PerToken) -> None:
+    """Keeps the model in eval mode, with a warning, if its log-probs in train mode are drawn at random."""
     model.lm.train()
     found = [check.read(check.rows.mask, None) for _ in range(DRAWS)]
     model.lm.eval()
@@ -111,6 +112,7 @@ def settle_mode(model: Settled, check: Check, padded: PerToken) -> None:
 
 
 def settle_packing(model: Settled, check: Check, padded: PerToken) -> None:
+    """Sets packed and shares_prompts if log-probs of packed rows agree with the padded ones; else says why not."""
     lm, path = model.lm, model.settings.path
     before, window = lm.config._attn_implementation, window_of(lm.config)
     limit = check.rows.rounding if before == "eager" else check.between_kernels(padded)
@@ -145,4 +147,5 @@ def wrong(check: Check, reading: Callable[[], float], limit: float, what: str) -
 
 
 def brief(error: Exception) -> str:
+    """An error's class and first line."""
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

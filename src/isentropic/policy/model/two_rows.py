@@ -39,15 +39,20 @@ class Settled(Protocol):
 
     def __call__(
         self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Any, packed: PackedSequences | None
-    ) -> tuple[PerToken, PerToken, PerToken]: ...
+    ) -> tuple[PerToken, PerToken, PerToken]:
+        """Log-prob, entropy and sensitivity of each token up to column `width`, as LanguageModel gives them."""
 
-    def own_logits(self, tokens: Ids) -> Tensor: ...
+    def own_logits(self, tokens: Ids) -> Tensor:
+        """Of the model's own forward, without any of ours: [B, S, V]."""
 
-    def mixed_precision(self) -> AbstractContextManager[None]: ...
+    def mixed_precision(self) -> AbstractContextManager[None]:
+        """Inside, products are in the settings' compute_dtype."""
 
 
 @dataclass(frozen=True)
 class Rows:
+    """Two rows of random tokens, and what a model makes of them."""
+
     tokens: Ids
     mask: Mask
     logp: PerToken  # by the model's own forward, each row by itself
@@ -78,6 +83,7 @@ class Check:
     untold: str | None  # why it could not tell whether packed rows are right, in words
 
     def packed(self) -> float:
+        """Nats between packed rows and the model's own forward."""
         return self.off(self.read(self.rows.mask, pack(self.rows.mask, list(LENGTHS))))
 
     def shared(self) -> float:
@@ -87,9 +93,11 @@ class Check:
         return self.off(self.read(mask, packed), mask)
 
     def off(self, logp: PerToken, mask: Mask | None = None) -> float:
+        """Nats between these log-probs and the model's own forward, on the targets or on this mask."""
         return self.rows.deviation(logp, self.rows.mask if mask is None else mask)
 
     def read(self, mask: Mask, packed: PackedSequences | None) -> PerToken:
+        """Log-probs of the two rows by our forward, padded or packed."""
         return self.model(self.rows.tokens, mask, LENGTHS[0], TEMPERATURE, "none", packed)[0]
 
     def between_kernels(self, padded: PerToken) -> float:
@@ -141,6 +149,7 @@ def two_rows(lm: PreTrainedModel, device: torch.device) -> tuple[Ids, Mask]:
 
 
 def special_ids(config: dict[Any, Any]) -> Iterator[int]:
+    """Whatever a config, or one inside of it, calls an id or index: tokens that may have a meaning of their own."""
     for name, value in config.items():
         if isinstance(value, dict):
             yield from special_ids(value)
@@ -192,9 +201,11 @@ def narrow_windows(lm: PreTrainedModel) -> Generator[None]:
 
 
 def tf32(device: torch.device) -> float:
+    """A part of the logits' spread that may be rounding, where this device multiplies fp32 in TF32; else 0."""
     return TF32 if device.type == "cuda" and torch.get_float32_matmul_precision() != "highest" else 0.0
 
 
 def use_attention(lm: PreTrainedModel, name: str | None) -> None:
+    """Sets one of transformers' attention functions by name, or leaves the model as it is."""
     if name is not None and lm.config._attn_implementation != name:
         lm.set_attn_implementation(name)
