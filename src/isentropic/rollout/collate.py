@@ -75,11 +75,13 @@ def collate_segments(
 
 
 def padded(row: Sequence[Segment], values: Callable[[Segment], Sequence[T]], blank: T, width: int) -> list[T]:
+    """Values of a row's segments one behind the other, filled up with `blank` to `width`."""
     found = [value for part in row for value in values(part)]
     return found + [blank] * (width - len(found))
 
 
 def log_probs(part: Segment) -> Sequence[float]:
+    """Of the sampler, one per token; NaN where it did not say."""
     return [nan] * len(part.tokens) if part.logp is None else part.logp
 
 

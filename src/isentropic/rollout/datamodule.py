@@ -31,7 +31,8 @@ READ = 256  # prompts of a split that are measured before the run; the sampler r
 class EvaluationSettings:
     """What the policy is judged on: of each set of a split the first `problems`, `count` completions each.
 
-    Settings are chosen by the validation split; the test split tells how good the chosen ones are.
+    Settings are chosen by the validation split; the test split tells how good the chosen ones are. Raises ValueError
+    for another split and for numbers below 1.
     """
 
     split: Split
@@ -165,6 +166,7 @@ class RolloutDataModule(LightningDataModule):
             self.stream.wait_for_pending()
 
     def problems_of(self, split: Split) -> Sequence[Problem]:
+        """All of a split; of train no more than rollout.problems says."""
         problems = self.task.problems(split)
         return problems[: self.first] if split == "train" and self.first is not None else problems
 
@@ -228,6 +230,7 @@ class RolloutDataModule(LightningDataModule):
 
 
 def check_group(size: int, group: int) -> None:
+    """Raises ValueError for a batch that is no multiple of the group, with the nearest that is."""
     if group < 1 or size < 1:
         raise ValueError(f"rollout.batch_size={size} and rollout.group_size={group} must be at least 1")
     if size % group:
@@ -263,7 +266,10 @@ def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:
 
 
 def check_decoding(decoding: Decoding) -> None:
-    """The policy's log-probs are over the whole vocabulary; log(kept mass) would leak into every importance ratio."""
+    """Raises ValueError for greedy or truncated sampling in training.
+
+    The policy's log-probs are over the whole vocabulary; log(kept mass) would leak into every importance ratio.
+    """
     if decoding.greedy:
         raise ValueError(
             f"rollout.decoding.temperature={decoding.temperature} is not above 0: a prompt would get the same answer "

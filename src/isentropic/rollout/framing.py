@@ -81,6 +81,7 @@ class Framing:
         return [id for part in (*parts, text) for id in encode(part, add_special_tokens=False)]
 
     def decoded(self, ids: list[int]) -> str:
+        """Text of ids with special tokens, for messages."""
         text = self.prompts.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
         assert isinstance(text, str)
         return text
@@ -114,16 +115,19 @@ class Framing:
         return end, [part if isinstance(part, int) else named(part, names) for part in after if part != ""]
 
     def messages(self, call: str, results: Sequence[str]) -> list[dict[str, str]]:
+        """A conversation of one question, the assistant's `call`, and a message for each result."""
         first = [{"role": "user", "content": "question"}, {"role": "assistant", "content": call}]
         return [*first, *({"role": self.turns.role, "content": result} for result in results)]
 
     def rendered(self, call: str, results: Sequence[str]) -> str:
+        """That conversation as the chat template writes it, up to the assistant's next message."""
         text = self.prompts.tokenizer.apply_chat_template(
             self.messages(call, results), tokenize=False, add_generation_prompt=True, **self.prompts.template_arguments
         )
         return str(text)
 
     def ids(self, messages: list[dict[str, str]]) -> list[int]:
+        """Messages as the chat template encodes them, up to the assistant's next one."""
         arguments = self.prompts.template_arguments
         ids = self.prompts.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=False, **arguments
@@ -147,6 +151,11 @@ class Framing:
             )
 
     def check_template(self) -> None:
+        """Raises ValueError where the template frames an observation otherwise in a whole conversation than alone.
+
+        Also where it rewrites earlier turns and rollout.turns.thinking=refuse. Tried on a few turns, with and without
+        thoughts.
+        """
         for call in THOUGHTS:
             for results in TRIED:
                 frame, whole = self.frame(results, False), self.ids(self.messages(call, results))

@@ -95,6 +95,7 @@ class RolloutGenerator:
         draw: str,
         apart: int,
     ) -> Generated:
+        """Episodes of an environment, `count` to each problem, as one batch and its answers; in the problems' order."""
         rows: list[Transcript] = []
         for problem, group in zip(problems, groups, strict=True):
             prompt, seed = self.prompts.encode(problem), self.seed_of(draw, group, apart)
@@ -128,13 +129,16 @@ class RolloutGenerator:
 
 
 def repeat(values: Sequence[T], count: int) -> list[T]:
+    """Each value `count` times, one behind the other."""
     return [value for value in values for _ in range(count)]
 
 
 def verdict_of(row: Transcript) -> Verdict:
+    """Of an episode that is over."""
     assert row.verdict is not None
     return row.verdict
 
 
 def played_of(row: Transcript) -> Played:
+    """What rewards and records are told of an episode."""
     return Played(tuple(row.texts), row.calls, row.failed, row.observed, row.void, row.tool_seconds)

@@ -44,14 +44,17 @@ class Transcript:
 
     @property
     def chosen(self) -> list[int]:
+        """Token ids that the policy wrote, of all turns."""
         return [token for part in self.segments if part.chosen for token in part.tokens]
 
     @property
     def observed(self) -> int:
+        """Tokens that it was told after its prompt."""
         return sum(len(part.tokens) for part in self.segments if not part.chosen)
 
     @property
     def size(self) -> int:
+        """Tokens of prompt, turns and observations."""
         return len(self.prompt) + sum(len(part.tokens) for part in self.segments)
 
     @property
@@ -92,6 +95,7 @@ class Player:
         return Transcript(problem, prompt, seed, name, seed_of(f"{world}/world"))
 
     def request(self, row: Transcript, decoding: Decoding) -> Request:
+        """The next turn, with a seed of its own and what room is left in the row."""
         turn = len(row.texts)
         seed = seed_of(f"{row.name}/{turn}") if turn else row.seed
         return Request(row.ids, seed, self.room(row, decoding))
@@ -105,6 +109,7 @@ class Player:
         return min(left)
 
     def begin(self, rows: Sequence[Transcript]) -> None:
+        """Opens the worlds, side by side and within the time of an episode; a failure is the episode's verdict."""
         calls = [lambda row=row: self.task.begin(row.problem, row.world) for row in rows]
         begun = side_by_side(calls, [self.turns.seconds] * len(rows), self.turns.workers, lambda late: late.close())
         for row, outcome in zip(rows, begun, strict=True):
@@ -113,11 +118,13 @@ class Player:
             row.verdict = self.failure("begin", outcome)
 
     def append(self, row: Transcript, completion: Completion) -> None:
+        """A turn as it was sampled: its tokens, and text made of them."""
         row.segments.append(Segment(completion.tokens, completion.logp, chosen=True))
         row.texts.append(self.decode(completion.tokens))
         row.cut = completion.finish == "length"
 
     def hear(self, rows: Sequence[Transcript], decoding: Decoding) -> None:
+        """Steps the worlds by the last turn, side by side; their answers, errors or lateness end up in the rows."""
         calls = [lambda row=row: check_reply(of(row).step(row.texts[-1])) for row in rows]
         limits = [max(0.0, self.turns.seconds - row.seconds) for row in rows]
         replies = side_by_side(calls, limits, self.turns.workers, lambda late: None)
@@ -142,6 +149,7 @@ class Player:
         row.cut = row.verdict is CUT or (row.cut and row.verdict is not SPENT)
 
     def over(self, row: Transcript) -> bool:
+        """Whether another turn would pass a limit: of turns, calls, seconds of tools, seconds of the episode."""
         turns = self.turns
         counted = (
             (turns.turns, len(row.texts) + 1),
@@ -185,6 +193,7 @@ class Player:
             self.failure("close", outcome)
 
     def decode(self, tokens: Sequence[int]) -> str:
+        """Text of ids, without special tokens, as worlds read it."""
         text = self.framing.prompts.tokenizer.decode(
             list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -193,11 +202,13 @@ class Player:
 
 
 def of(row: Transcript) -> Episode:
+    """The episode of a row whose world was opened."""
     assert row.episode is not None
     return row.episode
 
 
 def described(error: BaseException) -> str:
+    """An error in a sentence of at most 200 characters, with the place where it was raised."""
     said = " ".join(str(error).split())[:200]
     if isinstance(error, TimeoutError):
         return said

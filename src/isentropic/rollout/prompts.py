@@ -53,6 +53,7 @@ class PromptEncoder:
         return [*system, *start, *self.examples, *rest, {"role": "user", "content": problem.prompt}]
 
     def encode(self, problem: Problem) -> list[int]:
+        """Ids of a prompt, by the chat template if there are messages; without an end token appended to plain text."""
         messages = self.messages(problem)
         if messages is not None:
             ids = self.tokenizer.apply_chat_template(
@@ -113,6 +114,7 @@ class PromptEncoder:
             )
 
     def check_template(self, messages: Sequence[Message]) -> None:
+        """Raises ValueError where the template refuses these messages, or does not show one of them."""
         try:
             text = self.tokenizer.apply_chat_template(
                 list(messages), tokenize=False, add_generation_prompt=True, **self.template_arguments
@@ -132,7 +134,7 @@ class PromptEncoder:
                 )
 
     def check_arguments(self) -> None:
-        """A template would take no notice of an argument that it does not read."""
+        """Raises ValueError for an argument that the template does not read, which would take no notice of it."""
         template = self.tokenizer.chat_template
         if not self.template_arguments or not isinstance(template, str):
             return

@@ -64,5 +64,6 @@ def opens(tokenizer: PreTrainedTokenizerBase, prompt: Sequence[int]) -> bool:
 
 
 def written(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
+    """Text of ids with special tokens, as `</think>` may be one."""
     text = tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
     return str(text)

@@ -73,6 +73,7 @@ def side_by_side(
 
 
 def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """A call's value or its error, of which one is None."""
     try:
         return call(), None
     except BaseException as error:

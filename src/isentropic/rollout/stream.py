@@ -104,6 +104,7 @@ class RolloutStream:
             return self.filled(self.coming.result() if self.coming else self.draw())
 
     def filled(self, drawn: Drawn) -> RolloutBatch:
+        """The batch of what was drawn, its report, and the position after it; the fallback where nothing was kept."""
         self.coming = self.snapshot = None
         tries = largest(drawn.tries)  # ranks need not ask equally often
         wanted = self.prompts // world_size()
@@ -158,6 +159,7 @@ class RolloutStream:
         return self.generator.generate(problems, ids, self.group, self.decoding, draw="train")
 
     def curated(self, batch: RolloutBatch) -> RolloutBatch:
+        """After all curators, in their order."""
         for curator in self.curate.values():
             batch = curator(batch)
         return batch
@@ -169,6 +171,7 @@ class RolloutStream:
         return {"step": self.step, "position": self.position} | ({"parts": parts} if parts else {})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on after the rollout that was saved; parts that a checkpoint does not know start afresh."""
         self.step, self.position = state["step"], state["position"]
         self.memory.load_state_dict(state.get("parts", {}))
 
@@ -206,10 +209,12 @@ class EvaluationStream:
 
 
 def groups(batch: RolloutBatch) -> int:
+    """Number of prompts in a batch."""
     return len(batch.group.unique())
 
 
 def first_groups(batch: RolloutBatch, count: int) -> RolloutBatch:
+    """Rows of the `count` lowest group numbers."""
     return batch[torch.isin(batch.group, batch.group.unique()[:count])]
 
 

@@ -13,4 +13,8 @@ class Curator(ABC):
     charges_length: ClassVar[bool] = False  # whether long answers lose reward by it
 
     @abstractmethod
-    def __call__(self, batch: RolloutBatch) -> RolloutBatch: ...
+    def __call__(self, batch: RolloutBatch) -> RolloutBatch:
+        """Fewer whole groups, or the same rows with another reward or mask; a batch of no rows is possible.
+
+        On each rank.
+        """

@@ -56,5 +56,6 @@ def knee(length: PerRow, counted: Flag, group: Group) -> PerRow:
 
 
 def group_max(x: PerRow, group: Group) -> PerRow:
+    """Of each row the largest value in its group."""
     number = torch.unique(group, return_inverse=True)[1]
     return torch.full_like(x, -torch.inf).scatter_reduce(0, number, x, "amax")[number]

@@ -39,6 +39,7 @@ class ProblemSampler(ABC):
         """Raises ValueError for a set that it cannot choose from."""
 
     def state_dict(self) -> dict[str, Any]:
+        """What it remembers, all fields that are no settings; for a checkpoint."""
         return {f.name: getattr(self, f.name) for f in fields(self) if not f.init}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -52,6 +53,7 @@ class ProblemSampler(ABC):
 
 
 def check_finite(problems: Sequence[Problem], name: str) -> None:
+    """Raises ValueError for a task that makes problems without end."""
     if len(problems) == maxsize:
         raise ValueError(
             f"rollout/sampling={name} looks at all problems, and this task makes them without end; take the first so "

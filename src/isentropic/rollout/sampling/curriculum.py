@@ -29,6 +29,7 @@ class Curriculum(ProblemSampler):
         self.easiest_first(problems)
 
     def easiest_first(self, problems: Sequence[Problem]) -> list[int]:
+        """Indices by the column of difficulty; equals in the task's order."""
         difficulty = [number_in(problem, self.column, "rollout.sampling.column") for problem in problems]
         return sorted(range(len(problems)), key=lambda i: (difficulty[i], i))
 

@@ -13,6 +13,8 @@ from isentropic.task import Problem
 
 @dataclass
 class Shuffled(ProblemSampler):
+    """By position alone, so that a resumed run goes on where it was."""
+
     def order(self, problems: Sequence[Problem], position: int, size: int, seed: int) -> Order:
         return lambda turn: place(position + turn, len(problems), seed)
 
@@ -26,4 +28,5 @@ def place(index: int, size: int, seed: int) -> int:
 
 @lru_cache(maxsize=2)
 def shuffled(size: int, seed: int, epoch: int) -> list[int]:
+    """The order of an epoch, the same on every rank; the last two are kept."""
     return torch.randperm(size, generator=torch.Generator().manual_seed(seed * 1_000_003 + epoch)).tolist()
