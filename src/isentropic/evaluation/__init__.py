@@ -20,6 +20,7 @@ class Score(Metric, ABC):
 
     Of several sets each its own, `{set/name: …}`, and under `name` the mean over sets, each of which weighs the same.
     A problem is answered on one rank; where a distributed sampler repeats it on another, the lowest rank counts.
+    Raises ValueError for k or resamples below 1.
     """
 
     correct: list[Tensor]
@@ -68,7 +69,7 @@ class Score(Metric, ABC):
         return self.score(right, asked)
 
     def told(self, sets: list[Tensor]) -> dict[str, Tensor]:
-        """From the scores of each set's problems the mean over sets of their means, and its interval."""
+        """From scores [problems] of each set, the mean over sets of their means, and its interval; scalars."""
         low, high = interval(sets, self.resamples)
         mean = torch.stack([scores.mean() for scores in sets]).mean()
         return {self.name: mean, f"{self.name}_low": low, f"{self.name}_high": high}
@@ -82,7 +83,7 @@ class Score(Metric, ABC):
         return self.tallied()[1:]
 
     def tallied(self) -> tuple[Tensor, Counts, Counts]:
-        """The same after the problems' numbers."""
+        """The problems' numbers [N], in order, with right answers and answers of each [N]."""
         correct, group, asked_by = (whole(x) for x in (self.correct, self.group, self.asked_by))
         problems, index = group.unique(return_inverse=True)
         first = torch.full_like(problems, torch.iinfo(torch.long).max)
@@ -99,18 +100,22 @@ class Score(Metric, ABC):
 
 
 def whole(state: list[Tensor] | Tensor) -> Tensor:
-    """A list before ranks are joined, a tensor after."""
+    """[answers] on this rank before ranks are joined, of all ranks after."""
     if isinstance(state, Tensor):
         return state
     return torch.cat(state) if state else torch.empty(0, dtype=torch.long)
 
 
 def places(part: range, like: Tensor) -> Tensor:
+    """The numbers of a range as a tensor [N] beside `like`, of any shape."""
     return torch.arange(part.start, part.stop, device=like.device)
 
 
 def interval(sets: list[Tensor], resamples: int) -> tuple[Tensor, Tensor]:
-    """95 % by bootstrap over the problems of each set (Efron 1979), the same on any number of ranks."""
+    """95 % of the mean over sets, by bootstrap over the scores [problems] of each (Efron 1979); two scalars.
+
+    The same on any number of ranks, as its draws are seeded.
+    """
     draw = torch.Generator().manual_seed(0)
     drawn: list[Tensor] = []
     for scores in sets:

@@ -26,10 +26,12 @@ class Counts:
 
     @property
     def answers(self) -> int:
+        """Of all four kinds."""
         return self.both + self.first + self.second + self.neither
 
     @property
     def agreement(self) -> float:
+        """Share of answers on which both say the same, 0 to 1."""
         return (self.both + self.neither) / self.answers
 
     @property
@@ -42,6 +44,7 @@ class Counts:
         return (self.answers * (self.both + self.neither) - chance) / (self.answers**2 - chance)
 
     def report(self) -> dict[str, int | float | str]:
+        """For agreement.json; kappa in words where one class makes it undefined."""
         kappa = "undefined: one class" if self.kappa is None else self.kappa
         return {**asdict(self), "answers": self.answers, "agreement": self.agreement, "kappa": kappa}
 
@@ -57,10 +60,12 @@ class Agreement:
     upper: dict[str, dict[str, int]]  # by its name: right answers that it confirmed, doubted, was not asked about
 
     def report(self) -> dict[str, object]:
+        """For agreement.json: all answers, then by set."""
         sets = {name: counts.report() for name, counts in self.sets.items()}
         return {"first": self.first, "second": self.second, **self.all.report(), "sets": sets, "upper": self.upper}
 
     def sentence(self) -> str:
+        """Share, kappa and who alone calls how many right; what an upper reading confirmed and doubted."""
         kappa = "undefined, as there is one class" if self.all.kappa is None else f"{self.all.kappa:.3f}"
         lines = (
             f"{name} is an upper reading: of right answers it confirmed {found[CONFIRMED]} and doubted {found[DOUBTED]}"
@@ -80,6 +85,7 @@ def agreements(answers: Sequence[Answered]) -> list[Agreement]:
 
 
 def agreement(first: str, second: str, answers: Sequence[Answered]) -> Agreement:
+    """Of two graders on kept answers, together and by set; Cohen's kappa (1960) is computed by Counts."""
     sets = dict.fromkeys(one.set for one in answers)
     by_set = {name: counts(first, second, (one for one in answers if one.set == name)) for name in sets}
     upper: dict[str, dict[str, int]] = {}
@@ -91,6 +97,7 @@ def agreement(first: str, second: str, answers: Sequence[Answered]) -> Agreement
 
 
 def counts(first: str, second: str, answers: Iterable[Answered]) -> Counts:
+    """The four kinds: both right, only the first, only the second, neither."""
     found = Counter((one.verdicts[first], one.verdicts[second]) for one in answers)
     return Counts(found[True, True], found[True, False], found[False, True], found[False, False])
 

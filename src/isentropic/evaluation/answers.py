@@ -45,6 +45,7 @@ class Answered:
 
     @property
     def key(self) -> Key:
+        """Which answer it is: set, problem's id, child."""
         return self.set, self.problem, self.child
 
     @property
@@ -58,6 +59,7 @@ class Answered:
         return next(iter(self.statuses.values()))
 
     def graded(self, verdicts: Mapping[str, bool], statuses: Mapping[str, str], extracted: str | None) -> "Answered":
+        """The same answer with other grades."""
         return replace(self, verdicts=verdicts, statuses=statuses, extracted=extracted)
 
 
@@ -98,6 +100,7 @@ def cut_half_line(file: Path) -> None:
 
 
 def write_problems(folder: Path, problems: Iterable[Asked]) -> None:
+    """A line per problem, in the order that they are asked; replaces the file."""
     text = "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in problems)
     (folder / PROBLEMS).write_text(text, encoding="utf-8", errors=LONE)
 

@@ -42,6 +42,7 @@ class Asking:
             self.ask_set(one, missing)
 
     def ask_set(self, one: AskedSet, missing: Sequence[Place]) -> None:
+        """Asks what is missing of a set, batch by batch; each batch is on disk before the next is asked."""
         done, written, began = one.answers - len(missing), 0, time.monotonic()
         if missing and done:
             self.say(f"{one.name}: {done} of {one.answers} answers are there already")
@@ -79,6 +80,7 @@ class Asking:
 def answered(
     one: AskedSet, place: Place, seed: int, text: str, written: Completion, grades: Mapping[str, Grade], seconds: float
 ) -> Answered:
+    """A completion with its grades, as it is kept; what was extracted is the first grader's."""
     row, child = place
     verdicts = {name: grade.right for name, grade in grades.items()}
     statuses = {name: grade.status for name, grade in grades.items()}
@@ -90,4 +92,5 @@ def answered(
 
 
 def parts(places: Sequence[Place], size: int) -> Iterator[Sequence[Place]]:
+    """Runs of at most `size`."""
     return (places[first : first + size] for first in range(0, len(places), size))

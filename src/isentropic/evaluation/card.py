@@ -87,6 +87,7 @@ def examples(sheets: Sequence[Sheet]) -> Card:
 
 
 def shown(asked: Asked, one: Answered) -> Card:
+    """An answer to be shown, its middle left out where it is longer than HEAD + TAIL characters."""
     left = len(one.text) - HEAD - TAIL
     text = one.text if left <= 0 else f"{one.text[:HEAD]}\n[… {left} characters left out …]\n{one.text[-TAIL:]}"
     return {

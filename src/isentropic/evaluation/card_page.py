@@ -62,6 +62,7 @@ def plain(text: object) -> str:
 
 
 def facts(card: Card) -> list[str]:
+    """Subject, hash of weights, protocol and grader."""
     weights = card["weights"]
     return [
         str(card["subject"]),
@@ -80,6 +81,7 @@ def short(subject: str) -> str:
 
 
 def protocol(card: Card) -> list[str]:
+    """Source, assumptions, and the decodings with the sets that they are of."""
     made = card["protocol"]
     lines = [f"Source: {made['source']}"] if made["source"] else []
     lines += [f"Assumed: {key}: {value}" for key, value in made["assumed"].items()]
@@ -94,6 +96,7 @@ def protocol(card: Card) -> list[str]:
 
 
 def scores(card: Card) -> Table:
+    """The table of scores, a row per set."""
     seen = (card["contamination"] or {}).get("sets", {})
     return Table(
         HEADS, [[[plain(line) for line in cell] for cell in row(n, s, seen.get(n))] for n, s in card["sets"].items()]
@@ -101,6 +104,7 @@ def scores(card: Card) -> Table:
 
 
 def row(name: str, one: Card, seen: Card | None) -> list[list[str]]:
+    """Cells of a set, each of one or more lines: score, then its errors or interval."""
     majority = one["maj"][-1] if one["maj"] else None
     tokens = [f"{kind} {number(one['tokens'][kind], 0)}" for kind in ("right", "wrong")]
     return [
@@ -116,6 +120,7 @@ def row(name: str, one: Card, seen: Card | None) -> list[list[str]]:
 
 
 def errors(average: Card) -> list[str]:
+    """Both errors of avg@k: over problems, and given these problems; unknown where one cannot be had."""
     kinds = {"error_over_problems": "over problems", "error_given_problems": "given these problems"}
     return [
         f"unknown {words}" if average[key] is None else f"± {number(average[key])} {words}"
@@ -124,6 +129,7 @@ def errors(average: Card) -> list[str]:
 
 
 def contaminated(seen: Card | None) -> list[str]:
+    """Problems that training holds, and the score without them."""
     if seen is None:
         return ["not known"]
     score = seen.get("score") or {}
@@ -141,10 +147,12 @@ def mean(card: Card) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
+    """To so many places, thousands apart; "unknown" for None."""
     return "unknown" if value is None else f"{value:,.{digits}f}"
 
 
 def interval(one: Card) -> str:
+    """95 %, or that there is none, as of one problem."""
     return "no interval" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]"
 
 
@@ -155,6 +163,7 @@ def picture(card: Card) -> Curve | None:
 
 
 def differences(card: Card) -> dict[str, Any] | None:
+    """The table against another evaluation, or why they may not be compared; None where none was named."""
     found = card["against"]
     if found is None:
         return None
@@ -183,6 +192,7 @@ def agreements(card: Card) -> Iterator[str]:
 
 
 def told(one: Card) -> str:
+    """One shown answer in a sentence: what was read out of it, and what is right."""
     found = "no answer" if one["extracted"] is None else one["extracted"]
     return (
         f"{one['set']}, problem {one['row']}, answer {one['child']}: {found}, where {one['gold']} is right;"
@@ -191,6 +201,7 @@ def told(one: Card) -> str:
 
 
 def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Values of nested mappings, by keys with dots."""
     if isinstance(node, dict) and node:
         for name, value in node.items():  # pyright: ignore[reportUnknownVariableType]
             yield from leaves(value, f"{key}.{name}" if key else str(name))
@@ -199,6 +210,7 @@ def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def markdown(card: Card) -> str:
+    """The text of card.md, with what models and files wrote escaped."""
     made = parts(card)
     shown = [f"# {inline(made['title'])}", fenced(made["command"]), listed(made["facts"])]
     shown += [f"**{inline(one)}**" for one in made["warnings"]]
@@ -217,12 +229,14 @@ def markdown(card: Card) -> str:
 
 
 def curves(card: Card) -> str:
+    """pass@k over k as a Markdown table, a row per set."""
     rows = [[[plain(n)], *([f"@{p['k']}: {p['value']:.3f}"] for p in one["pass"])] for n, one in card["sets"].items()]
     widest = max(map(len, rows))
     return table(Table(["set", *[""] * (widest - 1)], [[*one, *[[""]] * (widest - len(one))] for one in rows]))
 
 
 def table(made: Table) -> str:
+    """Markdown; lines of a cell are joined by commas."""
     rows = [[", ".join(filter(None, cell)) for cell in one] for one in made.rows]
     return "\n".join(
         f"| {' | '.join(map(inline, one))} |" for one in [list(made.head), ["---"] * len(made.head), *rows]
@@ -230,6 +244,7 @@ def table(made: Table) -> str:
 
 
 def listed(sentences: Sequence[str]) -> str:
+    """Markdown bullets, or one that says there is nothing."""
     return "\n".join(f"- {inline(one)}" for one in sentences) or "- Nothing."
 
 

@@ -27,6 +27,7 @@ def paired(ours: Path, theirs: Path, only: Sequence[str] = ()) -> tuple[list[She
 
 
 def chosen(found: Sequence[Sheet], only: Sequence[str], folder: Path) -> list[Sheet]:
+    """The named sets, or all. Raises ValueError for one that the folder does not have."""
     lacking = [name for name in only if name not in [sheet.set for sheet in found]]
     if lacking:
         there = ", ".join(sheet.set for sheet in found)
@@ -59,10 +60,12 @@ def differences(ours: Sequence[Sheet], theirs: Sequence[Sheet]) -> Iterator[str]
 
 
 def decided_by(sheet: Sheet) -> str:
+    """Name of the grader whose verdicts count, or of several where answers differ in it."""
     return " or ".join(dict.fromkeys(next(iter(one.verdicts)) for one in sheet.every))
 
 
 def same_order(theirs: Sheet, ours: Sequence[Sheet]) -> Sheet:
+    """Their sheet of a set with its problems in our order."""
     mine = next(one for one in ours if one.set == theirs.set)
     place = {problem.problem: i for i, problem in enumerate(theirs.problems)}
     order = [place[problem.problem] for problem in mine.problems]
@@ -100,6 +103,7 @@ def decoding(config: Settings, name: str) -> Any:
 
 
 def unlike(key: str, ours: Any, theirs: Any) -> Iterator[str]:
+    """Settings that differ, in a sentence each; what only says where it ran is left out."""
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         mine, other = cast(Settings, ours), cast(Settings, theirs)
         for name in dict.fromkeys([*mine, *other]):
@@ -110,4 +114,5 @@ def unlike(key: str, ours: Any, theirs: Any) -> Iterator[str]:
 
 
 def said(value: Any) -> str:
+    """A value in at most 60 characters."""
     return "null" if value is None else f"{value!s:.60}"

@@ -32,6 +32,7 @@ class Seen:
 
     @property
     def any(self) -> list[int]:
+        """Rows that were found in any way, in order."""
         return sorted({*self.exact, *self.wrapped, *self.near})
 
 
@@ -114,6 +115,7 @@ def lines(found: Mapping[str, Seen], scores: Mapping[str, Score]) -> list[str]:
 
 
 def of_score(score: Score) -> list[str]:
+    """Cells: the score, that of clean problems, and the difference with its interval."""
     if score.clean is None or score.difference is None:
         return [f"{score.all:.3f}", "none is left", ""]
     ends = f" [{score.low:+.3f}, {score.high:+.3f}]" if score.low is not None and score.high is not None else ""

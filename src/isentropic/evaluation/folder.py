@@ -72,5 +72,6 @@ def leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def short(value: Any) -> str:
+    """A setting in at most 60 characters."""
     text = "null" if value is None else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

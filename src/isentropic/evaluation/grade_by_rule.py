@@ -24,12 +24,14 @@ class TextGrader(Grader):
         """The answer in a text, in one pass; None if there is none."""
 
     @abstractmethod
-    def same(self, gold: str, answer: str) -> bool: ...
+    def same(self, gold: str, answer: str) -> bool:
+        """Whether the answer is the gold one, by the rule."""
 
     def grade(self, items: Sequence[Item]) -> list[Grade]:
         return [self.graded(item.gold, self.found(item.text)) for item in items]
 
     def graded(self, gold: str, answer: str | None) -> Grade:
+        """Of what was read out of a text; None, which is unparseable, where nothing was."""
         if answer is None:
             return Grade(False, "unparseable", None)
         right = self.same(gold, answer)
@@ -69,10 +71,12 @@ class CagedGrader(Grader):
         ]
 
     def graded(self, answer: str | None, status: str) -> Grade:
+        """From the judge's word; the answer as it is shown, unless it cannot be parsed."""
         shown = None if answer is None or status == "unparseable" else self.shown(answer)
         return Grade(status == "right", status, shown)
 
     def compared(self, pairs: Sequence[Pair]) -> dict[Pair, str]:
+        """A word for each pair of gold and answer; those of a call that hung or crashed are asked again one by one."""
         calls = [pairs[first : first + AT_ONCE] for first in range(0, len(pairs), AT_ONCE)]
         said = [statuses(one, len(call)) for one, call in zip(self.ask(calls), calls, strict=True)]
         found = dict[Pair, str]()
@@ -85,6 +89,7 @@ class CagedGrader(Grader):
         return found
 
     def ask(self, calls: Sequence[Sequence[Pair]]) -> list[Outcome]:
+        """The judge's outcome of each call, in order; a call holds up to AT_ONCE pairs."""
         return self.judges.pool([(self.rule, tuple(call)) for call in calls])
 
     def close(self) -> None:
@@ -92,6 +97,7 @@ class CagedGrader(Grader):
 
     @cached_property
     def judges(self) -> JudgePool:
+        """Caged processes, started by the first answer."""
         workers, timeout, memory, cage = self.settings
         return JudgePool("isentropic.task.comparisons:judge", workers, timeout, memory, cage)
 

@@ -56,6 +56,7 @@ class ModelGrader(Grader):
         return re.sub("|".join(map(re.escape, FIELDS)), lambda found: fields[found[0]], self.prompt)
 
     def ask_folder(self, items: Sequence[Item]) -> list[str | None]:
+        """What the model says of each item, by our sampler; None where the prompt does not fit into its context."""
         tokenizer, sampler = self.engine
         room = sampler.max_model_len - self.max_tokens
         prompts = [self.encoded(tokenizer, item, room) for item in items]
@@ -83,6 +84,7 @@ class ModelGrader(Grader):
         return None
 
     def ask_server(self, items: Sequence[Item]) -> list[str | None]:
+        """What the served model says of each item, `requests` at a time; None where it refuses one."""
         served = str(self.service.call("/v1/models", get=True)["data"][0]["id"])
         with ThreadPoolExecutor(self.requests) as askers:
             return list(askers.map(lambda item: self.ask_one(served, item), items))
@@ -115,12 +117,14 @@ class ModelGrader(Grader):
 
     @cached_property
     def service(self) -> Service:
+        """The server at its URL, once it answers. Raises SamplerError if it does not within `timeout` seconds."""
         service = Service(self.model, self.timeout, None, None)
         service.await_health()
         return service
 
     @cached_property
     def engine(self) -> tuple[Any, Any]:
+        """Tokenizer and started sampler of the model's folder."""
         from transformers import AutoTokenizer
 
         self.sampler.start()
@@ -128,6 +132,7 @@ class ModelGrader(Grader):
 
 
 def grade_of(said: str | None) -> Grade:
+    """From the letter that a verifier ends with; unparseable without one."""
     letter = None if said is None else letter_of(said)
     status = "unparseable" if letter is None else STATUS[letter]
     return Grade(status == "right", status, None)

@@ -42,6 +42,7 @@ class Stare(CagedGrader):
 
 
 def after_reasoning(text: str, closed: bool) -> str | None:
+    """What follows the last `<answer>`, or the end of the reasoning; None if that was opened and never ended."""
     if "<answer>" in text:
         return text.rpartition("<answer>")[2].partition("</answer>")[0]
     for end in ENDS:

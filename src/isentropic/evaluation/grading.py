@@ -47,7 +47,10 @@ def judged(items: Sequence[Item], keys: Sequence[Key], graders: Mapping[str, Gra
 def read_by(
     grader: Grader, items: Sequence[Item], keys: Sequence[Key], decided: Sequence[bool | None]
 ) -> list[Grade]:  # fmt: skip
-    """One grader's grades. `decided` is what the grader that decides said of each; None where none has."""
+    """One grader's grades. `decided` is what the grader that decides said of each; None where none has.
+
+    Raises ValueError for an upper reading that stands before the grader it reads after.
+    """
     if not grader.only_wrong:
         return grader.grade(items)
     if None in decided:
@@ -73,16 +76,19 @@ def drawn(key: Key, grader: Grader) -> bool:
 
 
 def item_of(one: Answered, asked: Places) -> Item:
+    """A kept answer as graders take it: question, gold, text."""
     problem = asked[one.set, one.problem]
     return Item(problem.question, problem.gold, one.text)
 
 
 def with_grade(one: Answered, name: str, grade: Grade) -> Answered:
+    """The answer with one more grader's grade; what was extracted stays the first grader's."""
     extracted = one.extracted if one.verdicts else grade.extracted  # that of the first
     return one.graded({**one.verdicts, name: grade.right}, {**one.statuses, name: grade.status}, extracted)
 
 
 def said_before(one: Answered, name: str, grade: Grade) -> bool:
+    """Whether the grader gave this same grade when the answer was kept."""
     return one.verdicts.get(name) == grade.right and one.statuses[name] == grade.status
 
 

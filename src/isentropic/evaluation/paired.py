@@ -55,6 +55,7 @@ def differences(ours: Sequence[Sheet], theirs: Sequence[Sheet]) -> list[Differen
 
 
 def difference(ours: Sheet, theirs: Sheet, test: str, p: float, sure: float) -> Difference:
+    """Of two subjects on a set: mean, 95 % interval over problems, p as given, and the least that would be found."""
     values = by_problem(ours, theirs)
     several = len(values) > 1
     low, high = map(float, interval([values], RESAMPLES))
@@ -78,7 +79,10 @@ def difference(ours: Sheet, theirs: Sheet, test: str, p: float, sure: float) -> 
 
 
 def by_problem(ours: Sheet, theirs: Sheet) -> torch.Tensor:
-    """In whole steps of one over both numbers of answers, so that equal shares differ by nothing at all."""
+    """Share of right answers, ours less theirs [problems], from whole steps of one over both numbers of answers.
+
+    So equal shares differ by nothing at all.
+    """
     steps = ours.right * theirs.k - theirs.right * ours.k
     return steps.double() / (ours.k * theirs.k)
 
@@ -119,6 +123,7 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def verdict(point: float, low: float, high: float, p: float) -> str:
+    """open, higher, lower, or suggests higher or lower; `p` is after Holm's correction."""
     if low <= 0 <= high:
         return "open"
     way = "higher" if point > 0 else "lower"

@@ -26,6 +26,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
+    """Lines, ticks and axes in the units of an SVG of this width and height."""
+
     width: int
     height: int
     lines: list[Line]
@@ -60,4 +62,5 @@ def curve(sets: Mapping[str, Sequence[Mapping[str, Any]]]) -> Curve:
 
 
 def joined(points: Sequence[tuple[float, float]]) -> str:
+    """Points as SVG's polyline takes them."""
     return " ".join(f"{x},{y}" for x, y in points)

@@ -66,6 +66,7 @@ class Protocol:
         self.check_scores()
 
     def check_scores(self) -> None:
+        """Raises ValueError for a score of unknown name, or for pass@K of more answers than a problem gets."""
         for score in self.scores:
             match = SCORE.fullmatch(score)
             if not match:

@@ -20,20 +20,28 @@ class Row(Protocol):
     """A problem as its set has it."""
 
     @property
-    def question(self) -> str: ...
+    def question(self) -> str:
+        """What is asked, without what stands before it."""
+
     @property
-    def before(self) -> tuple[Message, ...]: ...
+    def before(self) -> tuple[Message, ...]:
+        """Messages before the question, such as the system's."""
+
     @property
-    def answer(self) -> str: ...
+    def answer(self) -> str:
+        """The gold answer."""
+
     @property
-    def columns(self) -> Mapping[str, Any]: ...
+    def columns(self) -> Mapping[str, Any]:
+        """All that the file says of the row."""
 
 
 @runtime_checkable
 class Rows(Protocol):
     """A set on disk or on the hub."""
 
-    def read(self, key: str) -> Sequence[Row]: ...
+    def read(self, key: str) -> Sequence[Row]:
+        """The set's rows in the order of its file."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,7 @@ class AskedSet:
 
     @property
     def answers(self) -> int:
+        """How many are asked for: problems times answers of each."""
         return len(self.asked) * self.count
 
     @property
@@ -86,7 +95,10 @@ def of_rows(name: str, rows: Rows, template: str | None) -> tuple[str, list[Ques
 
 
 def of_task(name: str, task: Task, split: Split) -> tuple[str, list[Question]]:
-    """The same of a task, whose problems bring their own prompts. Of an endless one the number must be said."""
+    """The same of a task, whose problems bring their own prompts. Of an endless one the number must be said.
+
+    Raises ValueError where it was not, and for more problems than there are.
+    """
     base, number = parsed(name)
     problems = task.problems(split)
     if number is None and len(problems) == maxsize:
@@ -133,6 +145,7 @@ def problem_hash(question: Question, again: int) -> str:
 
 
 def hexadecimal(text: str) -> str:
+    """64 bits of BLAKE2b of a text, which may hold lone surrogates."""
     return blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 

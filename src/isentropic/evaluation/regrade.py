@@ -44,6 +44,7 @@ def regrade(folder: Path, graders: Sequence[Grader]) -> tuple[dict[str, SetScore
 
 
 def scores_file(grader: str) -> str:
+    """Where this grader's scores stand, beside scores.json."""
     return f"scores.{re.sub(r'[^A-Za-z0-9._-]+', '_', grader).strip('_')}.json"
 
 

@@ -38,6 +38,7 @@ def write_scores(folder: Path) -> Found:
 
 
 def of_sheets(found: Sequence[Sheet]) -> Found:
+    """For scores.json: by set, the mean over sets, and warnings with the sets that they are of."""
     by_set = {sheet.set: of_set(sheet) for sheet in found}
     said: dict[str, list[str]] = {}
     for name, one in by_set.items():
@@ -98,6 +99,7 @@ def votes(sheet: Sheet) -> list[Found] | None:
 
 
 def explained(sheet: Sheet) -> Found:
+    """Tokens, shares cut off and unparseable, problems always and never right, how alike answers are."""
     every, right = sheet.every, sheet.right
     grams = [[words_of(one.text) for one in answers] for answers in sheet.answers]
     return {
@@ -118,6 +120,7 @@ def explained(sheet: Sheet) -> Found:
 
 
 def words_of(text: str) -> list[int]:
+    """Hashes of the words between spaces, to count n-grams by."""
     return [hash(word) for word in text.split()]
 
 
@@ -128,11 +131,13 @@ def distinct(answers: Sequence[Sequence[int]]) -> float | None:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
+    """Of what is known; None where nothing is."""
     known = [float(one) for one in values if one is not None]
     return sum(known) / len(known) if known else None
 
 
 def warnings(found: Found) -> Iterable[str]:
+    """What a reader of the scores must know, in a sentence each."""
     if found["truncated"] > TRUNCATED:
         yield (
             f"more than {TRUNCATED:.0%} of the answers were cut off, so the score is one of the budget of tokens too;"

@@ -29,6 +29,7 @@ def check_golds(problems: Sequence[Asked], grader: Grader, allow_unjudgeable: bo
 
 
 def sentence(name: str, found: Sequence[Asked], number: int, grader: str) -> str:
+    """How many golds are not right by their own grader, with the first few rows."""
     some = ", ".join(f"row {one.row}: {one.gold!r:.40}" for one in found[:SHOWN])
     more = ", ..." if len(found) > SHOWN else ""
     return f"{len(found)} of {number} golds of {name} are not right by {grader} itself ({some}{more})"

@@ -21,18 +21,22 @@ class Sheet:
 
     @property
     def k(self) -> int:
+        """Answers of each problem, the same for all."""
         return len(self.answers[0])
 
     @cached_property
     def every(self) -> list[Answered]:
+        """All answers, problem by problem."""
         return [one for answers in self.answers for one in answers]
 
     @cached_property
     def right(self) -> Counts:
+        """Right answers of each problem."""
         return torch.tensor([sum(one.right for one in answers) for answers in self.answers])
 
     @property
     def asked(self) -> Counts:
+        """Answers of each problem."""
         return torch.full_like(self.right, self.k)
 
 

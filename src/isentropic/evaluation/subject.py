@@ -26,6 +26,7 @@ class Subject:
 
 
 def subject_of(given: str) -> Subject:
+    """From what a user named. Raises ValueError for what does not exist, or is neither a model nor a checkpoint."""
     if given.startswith(SERVER):
         return Subject(named(urlsplit(given).netloc), url=given.rstrip("/"))
     path = Path(given).expanduser()

@@ -40,6 +40,7 @@ def versions(
 
 
 def installed(name: str) -> str | None:
+    """A package's version, or None."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -70,6 +71,7 @@ def checkpoint_hash(path: Path) -> str:
 
 
 def sampled_hash(files: Sequence[Path], named: bool = True) -> str:
+    """SHA-256 of names, sizes and three SAMPLEs of each file, as whole weights would take minutes to read."""
     digest = hashlib.sha256()
     for path in files:
         with path.open("rb") as file:
