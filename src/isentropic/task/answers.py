@@ -24,6 +24,8 @@ DANGLING = ".\u3002+-"  # after it: a full stop, or signs with nothing behind th
 
 @dataclass(frozen=True)
 class Box:
+    r"""A \boxed{} or \fbox{} in a text, by places of characters."""
+
     start: int  # of the command
     inside: tuple[
         int, int

@@ -52,6 +52,10 @@ class Arithmetic(Task):
         return [self.judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
 
     def problem(self, split: Split, index: int) -> Problem:
+        """The same for the same split, seed and index, wherever it is asked.
+
+        Raises ValueError where settings allow none.
+        """
         draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         for _ in range(DRAWS):
             signs = [draw.choice(choices) if choices else "" for choices, _, _ in self.parts]
@@ -64,6 +68,7 @@ class Arithmetic(Task):
         )
 
     def judge(self, reference: int, text: str) -> Verdict:
+        """Right if the whole answer after the marker is the integer."""
         answer = whole_integer(after_marker(text, self.marker) or "")
         status: Status = "unparseable" if answer is None else "right" if answer == reference else "wrong"
         return Verdict(float(status == "right"), status == "right", status)
@@ -81,6 +86,7 @@ class Arithmetic(Task):
 
 
 def value(signs: Sequence[str], numbers: Sequence[int]) -> int:
+    """Of signed numbers; `*` binds first."""
     terms = list[int]()
     for sign, number in zip(signs, numbers, strict=True):
         if sign == "*":

@@ -31,6 +31,8 @@ class Earning:
 
 @dataclass(frozen=True)
 class Audit:
+    """What guessing earns on a task's problems, and what stands in the way of a right answer."""
+
     problems: int
     earnings: list[Earning]  # the best first
     unearnable: list[Problem]  # whose own gold is not right
@@ -38,6 +40,7 @@ class Audit:
 
     @property
     def best(self) -> Earning:
+        """The guess that is paid most."""
         return self.earnings[0]
 
 
@@ -59,6 +62,7 @@ def short(task: Task, problems: Sequence[Problem]) -> str | None:
 
 
 def earning(task: Task, problems: Sequence[Problem], name: str, answers: Sequence[str]) -> Earning:
+    """Mean reward, and share right, of giving one of these answers whatever the problem."""
     verdicts = task.verify(problems, [task.written(answer) for answer in answers])
     count = max(1, len(verdicts))
     rewards = sum(verdict.reward for verdict in verdicts)

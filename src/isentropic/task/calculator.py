@@ -20,6 +20,7 @@ class Calculation:
     result: int | None = field(init=False, default=None)  # the last one
 
     def step(self, text: str) -> Reply:
+        """Works out one `a op b=` of numbers that are left; the last result, or a step that cannot be, ends it."""
         match = ASKED.fullmatch(text)
         if not match:
             return ended("unparseable")
@@ -37,10 +38,11 @@ class Calculation:
         return ended("right" if self.result == self.target else "wrong", calls=1)
 
     def close(self) -> None:
-        pass
+        """Nothing is held open."""
 
 
 def ended(status: Status, calls: int = 0) -> Reply:
+    """The last reply, without text."""
     return Reply("", Verdict(float(status == "right"), status == "right", status), calls=calls)
 
 
@@ -59,6 +61,7 @@ class Calculator(Countdown, Environment):
         return [self.replayed(problem, text) for problem, text in zip(problems, texts, strict=True)]
 
     def replayed(self, problem: Problem, text: str) -> Verdict:
+        """The verdict of a whole transcript with the calculator's results in it; wrong where one is not its own."""
         episode, parts = self.begin(problem, 0), text.split(";")
         for place, part in enumerate(parts):
             asked, equals, result = part.partition("=")

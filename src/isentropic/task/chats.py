@@ -32,6 +32,7 @@ def plain(value: Any) -> str:
 
 
 def is_chat(value: Any) -> bool:
+    """Whether a column's value is a list of messages with roles."""
     items = cast(list[Any], value) if isinstance(value, list) else []
     return bool(items) and all(isinstance(item, Mapping) and "role" in item for item in items)
 

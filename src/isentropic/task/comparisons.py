@@ -19,10 +19,12 @@ RULES = ("strict", "math_verify", "minerva", "dapo", "prm800k", "qwen_math", "st
 
 
 def strict(gold: str, answer: str) -> str:
+    """Our comparison's word: right, wrong, unsimplified or unparseable."""
     return compare(gold, answer)[2]
 
 
 def lax(check: Callable[[str, str], bool]) -> Callable[[str, str], str]:
+    """A paper's yes or no as right or wrong."""
     return lambda gold, answer: "right" if check(gold, answer) else "wrong"
 
 

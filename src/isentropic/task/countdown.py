@@ -49,7 +49,10 @@ class Countdown(Task):
         return [judge(problem.reference, text) for problem, text in zip(problems, texts, strict=True)]
 
     def worked(self, split: Split, index: int) -> tuple[Problem, str]:
-        """A problem with the answer it was made from, which is as random as the problem: no solver's style to learn."""
+        """A problem with the answer it was made from, which is as random as the problem: no solver's style to learn.
+
+        Raises ValueError where the settings allow none.
+        """
         draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         for _ in range(DRAWS):
             numbers = [draw.randint(1, self.largest) for _ in range(self.numbers)]
@@ -94,6 +97,7 @@ def attempt(numbers: Sequence[int], limit: int, draw: Random) -> list[str] | Non
 
 
 def judge(reference: tuple[Sequence[int], int], text: str) -> Verdict:
+    """1 for an answer whose every step holds and whose last is the target, else 0."""
     status = check(reference, text)
     return Verdict(float(status == "right"), status == "right", status)
 

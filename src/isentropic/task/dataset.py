@@ -117,6 +117,10 @@ class Dataset(MathTask):
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
+        """All problems, read once.
+
+        Raises ValueError for rows that lack a column, and where nothing is left to learn from.
+        """
         sets = [list(self.rows(path, self.split, "path")) for path in listed(self.path)]
         tests = [row for path in listed(self.test) for row in self.rows(path, self.test_split, "test")]
         held: dict[Split, list[Row]] = {"train": [], "validation": [], "test": tests}
@@ -147,6 +151,7 @@ class Dataset(MathTask):
         return split
 
     def is_fresh(self, row: Row, tested: Sequence[Overlap | Near], seen: set[str]) -> bool:
+        """Whether a question is in no test, not seen before, and short enough; it counts as seen from then on."""
         if row.question in seen or len(row.question) > (self.longest or len(row.question)):
             return False
         if any(row.question in one for one in tested):
@@ -155,6 +160,10 @@ class Dataset(MathTask):
         return True
 
     def rows(self, path: str, split: str, key: str) -> Iterator[Row]:
+        """Rows of a file, folder or set on the hub.
+
+        Raises ValueError where there are none, or one is not as it should be.
+        """
         source = f"task.{key}={path}"
         empty = True
         for place, record in from_place(source, path, self.subset, split):
@@ -164,6 +173,7 @@ class Dataset(MathTask):
             raise ValueError(f"{source} is empty; it must hold at least one problem")
 
     def row(self, place: str, record: Any) -> Row:
+        """One record by the columns of the settings. Raises ValueError, with its place, where it lacks one."""
         question, before = asked(column(record, self.question, place, "task.question"), place)
         if self.system is not None:
             before = ({"role": "system", "content": str(column(record, self.system, place, "task.system"))}, *before)
@@ -176,6 +186,7 @@ class Dataset(MathTask):
         return Row(question, before, self.answer_of(record, place), split, record)
 
     def answer_of(self, record: Any, place: str) -> str | None:
+        """The gold: the last box or what follows the marker, None without a column. Raises ValueError for neither."""
         if self.answer is None:
             return None
         text = plain(column(record, self.answer, place, "task.answer"))
@@ -185,10 +196,12 @@ class Dataset(MathTask):
         return gold
 
     def problem(self, row: Row) -> Problem:
+        """The question in the template; all columns go along, for rewards."""
         return Problem(fill(self.template, row.question), row.answer, row.before, row.columns)
 
 
 def listed(paths: str | list[str] | None) -> list[str]:
+    """None, one path or several, as a list."""
     return [] if paths is None else [paths] if isinstance(paths, str) else paths
 
 

@@ -11,7 +11,10 @@ Placed = tuple[str, Any]  # where a row stands, as one would say it, and what it
 
 
 def from_place(source: str, path: str, subset: str | None, split: str) -> Iterator[Placed]:
-    """Rows of a file, of all files in a folder and below, in the order of their names, or of a set on the hub."""
+    """Rows of a file, of all files in a folder and below, in the order of their names, or of a set on the hub.
+
+    Raises ValueError, with the setting's name, for a folder without such files and for what cannot be read.
+    """
     place = Path(path).expanduser()
     if place.is_dir():
         files = sorted(file for file in place.rglob("*") if file.suffix in KINDS and file.is_file())
@@ -90,6 +93,7 @@ def from_file(source: str, path: Path, otherwise: str) -> Iterator[Placed]:
 
 
 def from_parquet(source: str, path: Path) -> Iterator[Placed]:
+    """Rows with their numbers, a batch at a time. Raises ValueError without pyarrow, or for another kind of file."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile

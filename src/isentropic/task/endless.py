@@ -40,5 +40,6 @@ def seed_of(split: Split, seed: int, test_seed: int) -> int:
 
 
 def check_held_out(share: float) -> None:
+    """Raises ValueError for a share that does not lie between 0 and 1."""
     if not 0 < share < 1:
         raise ValueError(f"task.held_out={share} is no share; it must lie between 0 and 1, both excluded")

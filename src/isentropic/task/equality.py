@@ -44,10 +44,12 @@ def depth(text: str) -> int:
 
 
 def scored(verdict: Status) -> Scored:
+    """As a judge gives it: reward, right or not, and the word."""
     return float(verdict == "right"), verdict == "right", verdict
 
 
 def unboxed(text: str) -> str:
+    """The last box of a text that has one, else the text; a box that is not closed is nothing."""
     return (last_box(text) or "") if "\\boxed" in text or "\\fbox" in text else text.strip()
 
 

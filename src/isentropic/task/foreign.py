@@ -36,6 +36,7 @@ def imported(name: str) -> Any:
 
 
 def loaded(file: Path) -> Any:
+    """A file run as a module. Raises FileNotFoundError where there is none."""
     spec = importlib.util.spec_from_file_location(f"environments_{file.stem}", file)
     if spec is None or spec.loader is None or not file.is_file():
         raise FileNotFoundError(f"{file} is not there")

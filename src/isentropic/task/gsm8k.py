@@ -55,6 +55,10 @@ class Gsm8k(MathTask):
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
+        """All problems, read once; the last `validation` of train are for validation.
+
+        Raises ValueError if these are all.
+        """
         train, test = self.read("train", self.train), self.read("test", self.test)
         if self.drop_near:
             near = Near([str(problem.columns[COLUMNS[0]]) for problem in test])
@@ -67,6 +71,7 @@ class Gsm8k(MathTask):
         return {"train": train[:last], "validation": train[last:], "test": test}
 
     def read(self, split: Split, path: str | None) -> list[Problem]:
+        """Problems of a file, or of the hub where none is named. Raises ValueError for an empty one."""
         source = f"task.{split}={path or HUB}"
         rows = (
             from_hub(f"task.{split}=null", HUB, "main", split)
@@ -79,6 +84,10 @@ class Gsm8k(MathTask):
         return problems
 
     def problem(self, place: str, row: Any) -> Problem:
+        """A row's, with the number after #### as its reference.
+
+        Raises ValueError, with the place, for a row without one.
+        """
         if not isinstance(row, Mapping):
             raise ValueError(f"{place} is {row!r}; it must be a record with the columns {' and '.join(COLUMNS)}")
         record = cast(Mapping[str, Any], row)

@@ -27,6 +27,10 @@ class Guessing:
         self.left = self.task.guesses
 
     def step(self, text: str) -> Reply:
+        """Says whether the number is higher or lower than the guess; a turn without one is void.
+
+        The right guess, or the last, ends the episode.
+        """
         guess = whole_integer(after_marker(text.removesuffix(self.task.stop or ""), self.task.marker) or "")
         if guess is None:
             return Reply("", Verdict(0.0, False, "void"), void=True)
@@ -37,7 +41,7 @@ class Guessing:
         return Reply(self.task.higher if self.number > guess else self.task.lower)
 
     def close(self) -> None:
-        pass
+        """Nothing is held open."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,10 @@ class Guess(Environment):
         return Endless(partial(self.problem, split))
 
     def problem(self, split: Split, index: int) -> Problem:
+        """A range to guess in; which number it is, each episode draws.
+
+        Raises ValueError where settings allow no range.
+        """
         draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         for _ in range(DRAWS):
             low = draw.randint(1, self.largest - self.numbers + 1)

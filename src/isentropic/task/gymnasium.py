@@ -30,6 +30,7 @@ class Steps:
     total: float = field(init=False, default=0.0)
 
     def step(self, text: str) -> Reply:
+        """One step of the environment, whose rewards are summed; the sum is the verdict when it ends."""
         said, reward, terminated, truncated, _ = self.world.step(text.removesuffix(self.stop))
         self.total += float(reward)
         if terminated or truncated:
@@ -37,6 +38,7 @@ class Steps:
         return Reply(text_of(said, "step"))
 
     def close(self) -> None:
+        """Closes the environment if it can be."""
         if hasattr(self.world, "close"):
             self.world.close()
 
@@ -74,6 +76,7 @@ class Gymnasium(Environment):
         return Endless(partial(self.problem, split))
 
     def problem(self, split: Split, index: int) -> Problem:
+        """What reset(seed=) shows; its reference is the seed, so that an episode starts where the problem was read."""
         draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         while split_of(str(seed := draw.randrange(SEEDS)), self.held_out) != split:
             pass
@@ -82,6 +85,7 @@ class Gymnasium(Environment):
             return Problem(fill(self.template, shown), seed)
 
     def reset(self, seed: int) -> tuple[Steps, str]:
+        """A new environment of this seed, and what it shows. Raises ValueError where that is no text."""
         world = made_by(KEY, self.environment)(**self.options)
         shown, _ = world.reset(seed=seed)
         return Steps(world, self.solved, self.stop or ""), text_of(shown, "reset")
@@ -96,6 +100,7 @@ class Gymnasium(Environment):
 
 
 def text_of(shown: Any, method: str) -> str:
+    """Raises ValueError for an observation that is no text, with the method that gave it."""
     if not isinstance(shown, str):
         raise ValueError(f"{KEY}: {method} gave {type(shown).__name__} where only text can be read")
     return shown

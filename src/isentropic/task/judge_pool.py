@@ -43,12 +43,14 @@ class JudgePool:
         self.pool = Pool(Settings(judge, limits(timeout, memory, LENGTH), warm=warm), workers)
 
     def __call__(self, calls: Sequence[Arguments]) -> list[Verdict]:
+        """A verdict per call of the judge, in order; what hung or broke earns 0, by the word timeout or crash."""
         return [verdict(outcome) for outcome in self.pool(calls)]
 
     def __reduce__(self) -> tuple[type["JudgePool"], tuple[Any, ...]]:
         return JudgePool, self.settings  # a copy, or one in another process, starts processes of its own
 
     def close(self) -> None:
+        """Ends the processes."""
         self.pool.close()
 
 

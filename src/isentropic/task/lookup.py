@@ -27,6 +27,7 @@ class Search:
     marker: str
 
     def step(self, text: str) -> Reply:
+        """Looks up the keys that a turn calls for; a number after the marker ends it, and neither voids the turn."""
         calls = list(CALL.finditer(text))
         given = after_marker(text[calls[-1].end() :] if calls else text, self.marker)
         if given is not None:
@@ -38,10 +39,11 @@ class Search:
         return Reply(first, calls=len(found), failed=found.count(None), more=tuple(more))
 
     def close(self) -> None:
-        pass
+        """Nothing is held open."""
 
 
 def ended(given: int | None, answer: int) -> Reply:
+    """The last reply, without text."""
     status: Status = "unparseable" if given is None else "right" if given == answer else "wrong"
     return Reply("", Verdict(float(status == "right"), status == "right", status))
 
@@ -78,6 +80,7 @@ class Lookup(Environment):
         return Endless(partial(self.problem, split))
 
     def problem(self, split: Split, index: int) -> Problem:
+        """A first key of this split. Raises ValueError where the settings allow none."""
         draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         for _ in range(DRAWS):
             key = draw.randint(1, self.largest)

@@ -60,6 +60,10 @@ class Math(MathTask):
 
     @cached_property
     def splits(self) -> dict[Split, list[Problem]]:
+        """Problems that are new and not too long; the last `validation` of train are for validation.
+
+        Else ValueError.
+        """
         test = list(rows_of("test", self.test))
         tested = overlap([row.question for row in test], self.drop_near)
         fresh: dict[str, Row] = {}
@@ -78,10 +82,12 @@ class Math(MathTask):
         return {"train": train[:last], "validation": train[last:], "test": [self.problem(row) for row in test]}
 
     def problem(self, row: Row) -> Problem:
+        """The question in the template; all columns go along, for rewards."""
         return Problem(fill(self.template, row.question), row.answer, row.before, row.columns)
 
 
 def rows_of(split: Split, sets: dict[str, ProblemSet]) -> Iterator[Row]:
+    """Rows of a split's sets, one behind the other. Raises ValueError where there is no set."""
     if not sets:
         raise ValueError(f"task.{split} has no set; choose one with task/set@task.{split}=[...]")
     for name, one in sets.items():

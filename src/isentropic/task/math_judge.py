@@ -15,5 +15,6 @@ for gold, answer in product(FORMS, FORMS):
 
 
 def judge(gold: str, text: str, marker: str, strictness: str) -> tuple[float, bool, Status]:
+    """Reward, right or not, and the word; a gold that cannot be read is compared as text."""
     guard()
     return grade(gold, text, marker, strictness)

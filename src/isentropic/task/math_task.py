@@ -36,4 +36,5 @@ class MathTask(Task):
 
     @cached_property
     def judges(self) -> JudgePool:
+        """Caged processes, started by the first answer."""
         return JudgePool("isentropic.task.math_judge:judge", self.workers, self.timeout, self.memory, self.cage)

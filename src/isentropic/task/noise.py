@@ -31,6 +31,7 @@ class Noise(Task):
         return Endless(partial(self.problem, split))
 
     def problem(self, split: Split, index: int) -> Problem:
+        """Words drawn at random, and no reference."""
         draw = Random(f"{seed_of(split, self.seed, self.test_seed)}/{split}/{index}")
         return Problem(" ".join(f"w{draw.randrange(self.vocabulary)}" for _ in range(self.words)), None)
 
@@ -38,5 +39,6 @@ class Noise(Task):
         return [self.judge(text) for text in texts]
 
     def judge(self, text: str) -> Verdict:
+        """Right by a bit of the text's hash: half of all texts."""
         right = blake2b(text.encode(), digest_size=1).digest()[0] % 2 == 0
         return Verdict(float(right), right, "right" if right else "wrong")

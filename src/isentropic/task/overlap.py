@@ -86,6 +86,7 @@ class Near:
 
 
 def runs(text: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    """All runs of `size` words, from each word on."""
     return zip(*(text[start:] for start in range(size)), strict=False)
 
 

@@ -49,7 +49,10 @@ class ProblemSet:
         return rows
 
     def placed(self, key: str) -> tuple[str, Iterator[Placed]]:
-        """What is read, as the user may set it, and its rows."""
+        """What is read, as the user may set it, and its rows.
+
+        Raises ValueError where there is neither file nor path.
+        """
         own = self.path is not None and (self.path.endswith(KINDS) or Path(self.path).expanduser().exists())
         laid = None if own else self.laid(key)
         if laid is not None:
@@ -82,6 +85,7 @@ class ProblemSet:
         return None
 
     def rows(self, placed: Iterator[Placed], source: str, key: str) -> Iterator[Row]:
+        """Rows by columns, of whose names the first that the set has is taken. ValueError for one without an answer."""
         first = next(placed, None)
         if first is None:
             return
@@ -99,6 +103,7 @@ class ProblemSet:
             yield Row(f"{told}\n{text}" if told else text, before, gold, row)
 
     def gold(self, text: str) -> str | None:
+        """The last box, or what follows the marker; without leading zeros where the set's answers are integers."""
         answer = last_box(text) or after_marker(text, self.marker)
         whole = WHOLE.fullmatch(answer) if answer and self.integers else None
         return str(int(whole[1])) if whole else answer
@@ -110,6 +115,7 @@ def chosen(row: Any, names: str | Sequence[str]) -> str | None:
 
 
 def with_advice(placed: Iterator[Placed], file: str) -> Iterator[Placed]:
+    """The same rows; a ValueError of the hub's also says which file would do."""
     try:
         yield from placed
     except ValueError as error:

@@ -4,6 +4,7 @@ PLACE = "{question}"
 
 
 def check_template(template: str) -> None:
+    """Raises ValueError for a template without a place for the question."""
     if PLACE not in template:
         raise ValueError(f"task.template={template!r} has no place for the question; it must contain {PLACE}")
 

@@ -25,6 +25,7 @@ class Session:
     interpreter: Interpreter
 
     def step(self, text: str) -> Reply:
+        """Runs the last program of a turn and says what it printed; without one, the turn is the answer, or void."""
         programs = list(PROGRAM.finditer(text))
         rest = text[programs[-1].end() :] if programs else text
         if rest.strip() and (verdict := self.task.verify([self.problem], [rest])[0]).status != "unparseable":
@@ -36,7 +37,7 @@ class Session:
         return Reply(SAID.format(said), calls=1, failed=int(result.word not in RAN))
 
     def close(self) -> None:
-        pass
+        """Nothing is held open: each program runs in a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class WithPython(OfTask):
 
     @cached_property
     def interpreter(self) -> Interpreter:
+        """Caged processes, started by the first program."""
         return Interpreter(self.workers, self.timeout, self.memory, self.output, self.lines, self.cage)
 
     def begin(self, problem: Problem, seed: int) -> Session:

@@ -85,7 +85,7 @@ class ReasoningGym(Task):
         self.judges.close()
 
     def problem(self, split: Split, index: int) -> Problem:
-        """The first question of the split among those that seed and index lead to."""
+        """The first question of the split among those that seed and index lead to. Raises ValueError where none is."""
         block, first = divmod(index, BLOCK)
         seed = seed_of(split, self.seed, self.test_seed)
         for draw in range(DRAWS):
@@ -101,6 +101,7 @@ class ReasoningGym(Task):
 
     @cached_property
     def plain_options(self) -> Options:
+        """Sorted, so that equal options share a data set."""
         return tuple(sorted(self.options.items()))
 
     @cached_property
@@ -113,6 +114,7 @@ class ReasoningGym(Task):
 
 @lru_cache(maxsize=16)
 def dataset(name: str, options: Options, seed: int) -> ProceduralDataset:
+    """The generator of a task, kept for its scorer, as some take long to make."""
     return create_dataset(name, **dict(options), seed=seed, size=SIZE)
 
 
@@ -128,6 +130,7 @@ def judge(
 def grade(
     name: str, options: Options, marker: str, partial_credit: bool, entry: dict[str, Any], text: str
 ) -> tuple[float, bool, Status]:
+    """Reward, right or not, and the word; without partial credit less than 1 is 0. Called in a judge's process only."""
     answer = answer_in(text, marker, entry)
     if not answer or len(answer) > LONGEST:
         return 0.0, False, "unparseable"
@@ -143,10 +146,12 @@ def warm(name: str, options: Options, entries: Sequence[dict[str, Any]]) -> None
 
 
 def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> float:
+    """The library's own scorer, 0 to 1."""
     return float(dataset(name, options, 0).score_answer(answer, entry))
 
 
 def answer_in(text: str, marker: str, entry: Mapping[str, Any]) -> str:
+    """After the marker; the first line only where the known answer is one."""
     answer = after_marker(text, marker) or ""
     known = entry["answer"]  # None where many answers are right and none is given
     one_line = isinstance(known, str) and "\n" not in known.strip()
@@ -154,6 +159,7 @@ def answer_in(text: str, marker: str, entry: Mapping[str, Any]) -> str:
 
 
 def check_name(name: str) -> None:
+    """Raises ValueError for a task that the library does not have, with the closest."""
     if name not in DATASETS:
         closest = difflib.get_close_matches(name, DATASETS, n=3, cutoff=0.4)
         raise ValueError(
@@ -163,6 +169,7 @@ def check_name(name: str) -> None:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raises ValueError for options that a task does not have or refuses."""
     known = [field.name for field in fields(DATASETS[name][1]) if field.name not in RESERVED]
     unknown = [option for option in options if option not in known]
     if unknown:

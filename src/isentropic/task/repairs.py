@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 
-from isentropic.task.kinds.evaluation import exact
+from isentropic.task.kinds.exact import exact
 from isentropic.task.kinds.expressions import Unreadable, formula
 from isentropic.task.kinds.literals import Number, number
 from isentropic.task.kinds.normal import normal
@@ -55,6 +55,7 @@ def plain(text: str) -> Number | None:
 
 
 def anything(known: str, answer: str) -> bool:
+    """Passes all: of tasks whose scorers need no repair."""
     return True
 
 

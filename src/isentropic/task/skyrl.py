@@ -23,6 +23,7 @@ class Steps:
     total: float = field(init=False, default=0.0)
 
     def step(self, text: str) -> Reply:
+        """One step of the environment, whose rewards are summed; the sum is the verdict when it is done."""
         out = self.world.step(text)
         said = out if isinstance(out, Mapping) else vars(out)
         self.total += float(said["reward"])
@@ -32,6 +33,7 @@ class Steps:
         return Reply(texts[0] if texts else "", more=tuple(texts[1:]))
 
     def close(self) -> None:
+        """Closes the environment if it can be."""
         if hasattr(self.world, "close"):
             self.world.close()
 

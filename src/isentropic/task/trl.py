@@ -41,6 +41,7 @@ class Tools:
     solved: float
 
     def step(self, text: str) -> Reply:
+        """Calls the tools that a turn asks for; one that asks for none ends the episode, and the reward is read."""
         asked = CALL.findall(text)
         if not asked:
             return Reply("", verdict_of(reward_of(self.world), self.solved))
@@ -63,6 +64,7 @@ class Tools:
             return json.dumps({"error": str(error) or type(error).__name__}, ensure_ascii=False), False
 
     def close(self) -> None:
+        """By close or _close, if it has one that is no tool."""
         for name in ("close", "_close"):
             if callable(end := getattr(self.world, name, None)) and name not in self.names:
                 end()
@@ -95,6 +97,7 @@ class Trl(OfTask):
 
     @property
     def made(self) -> Any:
+        """The class or function that makes an environment."""
         return made_by(KEY, self.environment)
 
     @cached_property
@@ -106,6 +109,7 @@ class Trl(OfTask):
 
     @cached_property
     def schemas(self) -> str:
+        """A line of JSON for each tool, as chat templates show them."""
         return "\n".join(json.dumps(schema(name, tool), ensure_ascii=False) for name, tool in self.tools.items())
 
     def reset(self, problem: Problem) -> tuple[Tools, str]:
@@ -118,6 +122,7 @@ class Trl(OfTask):
         return Tools(world, tuple(self.tools), self.solved), prompt
 
     def shown(self, problem: Problem) -> Problem:
+        """The problem as an environment's reset shows it; its reference is the problem itself."""
         episode, prompt = self.reset(problem)
         episode.close()
         return replace(problem, prompt=prompt, reference=problem)
@@ -155,6 +160,7 @@ class Shown(Sequence[Problem]):
 
 
 def reward_of(world: Any) -> Any:
+    """By get_reward() or .reward. Raises ValueError for an environment with neither."""
     if hasattr(world, "get_reward"):
         return world.get_reward()
     if hasattr(world, "reward"):

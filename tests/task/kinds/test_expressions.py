@@ -1,6 +1,7 @@
 import pytest
 
-from isentropic.task.kinds.evaluation import equal, exact
+from isentropic.task.kinds.evaluation import equal
+from isentropic.task.kinds.exact import exact
 from isentropic.task.kinds.expressions import Unreadable, formula
 
 

@@ -68,10 +68,12 @@ def many(gold: Kind, answer: Kind) -> Outcome:
 
 
 def brackets(kind: Kind) -> str | None:
+    """The pair around a list, and of those that mean the same the first; None of what is no list."""
     return BRACKETS.get(kind.brackets, kind.brackets) if isinstance(kind, Many) else None
 
 
 def distinct(items: Sequence[Kind]) -> tuple[Kind, ...]:
+    """Items of a set, each once, in the order of their first."""
     kept = list[Kind]()
     for item in items:
         if not any(compare(other, item) == "right" for other in kept):
@@ -80,6 +82,7 @@ def distinct(items: Sequence[Kind]) -> tuple[Kind, ...]:
 
 
 def unordered(wanted: Sequence[Kind], found: Sequence[Kind]) -> Outcome:
+    """As many items, each of them equal to another of the other side; the best match decides."""
     if len(wanted) != len(found):
         return "wrong"
     left, statuses = list(found), list[Outcome]()
@@ -140,6 +143,7 @@ def last_of(chain: Relation) -> Kind | None:
 
 
 def same_relation(gold: Relation, answer: Relation) -> bool:
+    """The same text, or the same solutions: one difference of sides is a multiple of the other."""
     if [squeezed(text) for text in gold.texts] == [
         squeezed(text) for text in answer.texts
     ] and gold.signs == answer.signs:
@@ -149,6 +153,7 @@ def same_relation(gold: Relation, answer: Relation) -> bool:
 
 
 def formulas(gold: Formula, answer: Formula) -> Outcome:
+    """Two formulas, from cheapest to dearest: text, time of day, number, words, and last the value."""
     if squeezed(gold.text) == squeezed(answer.text) or is_choice(gold.text, answer.text):
         return "right"
     if CLOCK.fullmatch(gold.text):
@@ -207,6 +212,7 @@ def is_choice(gold: str, answer: str) -> bool:
 
 
 def letter(choice: re.Match[str]) -> str:
+    """Of a choice such as (B), in capitals."""
     return (choice[1] or choice[2] or choice[3]).upper()
 
 
@@ -234,4 +240,5 @@ def same_words(gold: str, answer: str, prose: bool) -> bool:
 
 
 def plain(text: str) -> str:
+    """Without quotation marks."""
     return QUOTES.sub("", text)

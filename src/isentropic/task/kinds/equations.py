@@ -1,6 +1,7 @@
 """When do two equations or inequalities say the same? When one is a multiple of the other, fractions cleared."""
 
-from isentropic.task.kinds.evaluation import exact, ratio_of, symbols
+from isentropic.task.kinds.evaluation import ratio_of, symbols
+from isentropic.task.kinds.exact import exact
 from isentropic.task.kinds.expressions import Node, num
 from isentropic.task.kinds.structure import Formula, Relation
 
@@ -58,6 +59,7 @@ def cleared(tree: Node) -> tuple[Node, Node]:
 
 
 def product(first: Node, second: Node) -> Node:
+    """Of two trees, without factors of 1."""
     if ONE in (first, second):
         return second if first == ONE else first
     return Node("mul", (first, second))

@@ -4,20 +4,18 @@ Two formulas are equal if they are at every point where both are real. No solver
 """
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import cache
-from math import comb, factorial
 from random import Random
 from typing import Any
 from zlib import crc32
 
 from mpmath import mp, mpf, workdps  # pyright: ignore[reportMissingTypeStubs]
 
+from isentropic.task.kinds.exact import exact
 from isentropic.task.kinds.expressions import Node
 
 Value = Any  # of mpmath, real or complex, which has no types
-BITS = 100_000  # of an exact number
-MAGNITUDE = 1_000_000  # bits before the point of a rounded one
+MAGNITUDE = 1_000_000  # bits before the point
 WIDEST_ANGLE = 2_000  # bits of what a sine is taken of
 LARGEST_FACTORIAL = 20_000
 CONSTANTS = frozenset(["pi", "e", "i", "degree"])
@@ -36,86 +34,6 @@ def symbols(tree: Node) -> frozenset[str]:
     return frozenset[str]().union(*map(symbols, tree.args))
 
 
-def exact(tree: Node) -> Fraction | None:
-    """The value of a rational constant; None for anything else, or too large a one."""
-    if tree.head == "num":
-        return tree.value
-    args = [exact(arg) for arg in tree.args]
-    if not args or any(arg is None for arg in args) or tree.head not in EXACT:
-        return None
-    values = [arg for arg in args if arg is not None]
-    if sum(value.numerator.bit_length() + value.denominator.bit_length() for value in values) > BITS:
-        return None
-    return EXACT[tree.head](*values)
-
-
-def total(*terms: Fraction) -> Fraction:
-    return sum(terms, Fraction(0))
-
-
-def times(*factors: Fraction) -> Fraction:
-    made = Fraction(1)
-    for factor in factors:
-        made *= factor
-    return made
-
-
-def ratio(top: Fraction, bottom: Fraction) -> Fraction | None:
-    return top / bottom if bottom else None
-
-
-def power(base: Fraction, exponent: Fraction) -> Fraction | None:
-    if exponent.denominator != 1 or (not base and exponent <= 0):
-        return None
-    size = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if abs(base) != 1 and base and size * abs(exponent) > BITS:
-        return None
-    if abs(base) == 1:
-        return base if exponent.numerator % 2 else Fraction(1)
-    return base**exponent.numerator if base else Fraction(0)
-
-
-def fact(value: Fraction) -> Fraction | None:
-    return Fraction(factorial(value.numerator)) if value.denominator == 1 and 0 <= value <= 5_000 else None
-
-
-def choose(over: Fraction, under: Fraction) -> Fraction | None:
-    whole = over.denominator == under.denominator == 1 and under >= 0 and 0 <= over <= 10_000
-    return Fraction(comb(int(over), int(under))) if whole else None
-
-
-def root(value: Fraction, index: Fraction) -> Fraction | None:
-    """Of perfect squares and cubes alone."""
-    if index not in (2, 3) or (value < 0 and index == 2):
-        return None
-    parts = [round(abs(part) ** (1 / float(index))) if abs(part) < 10**15 else -1 for part in value.as_integer_ratio()]
-    if any(made ** int(index) != abs(part) for made, part in zip(parts, value.as_integer_ratio(), strict=True)):
-        return None
-    return Fraction(parts[0] if value >= 0 else -parts[0], parts[1])
-
-
-def negative(value: Fraction) -> Fraction:
-    return -value
-
-
-def absolute(value: Fraction) -> Fraction:
-    return abs(value)
-
-
-def floor(value: Fraction) -> Fraction:
-    return Fraction(value // 1)
-
-
-def ceiling(value: Fraction) -> Fraction:
-    return Fraction(-(-value // 1))
-
-
-EXACT: dict[str, Callable[..., Fraction | None]] = {
-    **{"add": total, "mul": times, "div": ratio, "pow": power, "fact": fact, "binom": choose, "root": root},
-    **{"neg": negative, "abs": absolute, "floor": floor, "ceil": ceiling},
-}
-
-
 def near(tree: Node, at: Mapping[str, Value]) -> Value:
     """The value at a point, rounded to the digits in force. Raises Undefined."""
     if tree.head == "num":
@@ -130,12 +48,14 @@ def near(tree: Node, at: Mapping[str, Value]) -> Value:
 
 
 def bounded(value: Value) -> Value:
+    """The value itself. Raises Undefined where it is not finite, or past MAGNITUDE."""
     if not mp.isfinite(value) or (value and mp.mag(value) > MAGNITUDE):
         raise Undefined("too large")
     return value
 
 
 def constant(name: str) -> Value:
+    """By its name, to the digits in force."""
     return {"pi": +mp.pi, "e": +mp.e, "i": mp.j, "degree": mp.pi / 180}[name]
 
 
@@ -157,6 +77,7 @@ def narrow(value: Value) -> Value:
 
 
 def near_power(_: str, base: Value, exponent: Value) -> Value:
+    """Raises Undefined where the result would be past MAGNITUDE."""
     if base and exponent and mp.mag(base) != 0 and (abs(mp.mag(base)) + 1) * abs(exponent) > MAGNITUDE:
         raise Undefined("too large a power")
     if abs(exponent) > MAGNITUDE:
@@ -165,24 +86,28 @@ def near_power(_: str, base: Value, exponent: Value) -> Value:
 
 
 def near_exp(_: str, value: Value) -> Value:
+    """Raises Undefined where the result would be past MAGNITUDE."""
     if abs(value) > MAGNITUDE:
         raise Undefined("too large a power")
     return mp.exp(value)
 
 
 def near_fact(_: str, value: Value) -> Value:
+    """The gamma function of one more. Raises Undefined past LARGEST_FACTORIAL."""
     if abs(value) > LARGEST_FACTORIAL:
         raise Undefined("too large a factorial")
     return mp.gamma(value + 1)
 
 
 def near_binom(_: str, over: Value, under: Value) -> Value:
+    """Of any two numbers. Raises Undefined past LARGEST_FACTORIAL."""
     if max(abs(over), abs(under)) > LARGEST_FACTORIAL:
         raise Undefined("too large a factorial")
     return mp.binomial(over, under)
 
 
 def near_root(_: str, value: Value, index: Value) -> Value:
+    """Real for odd roots of negative numbers. Raises Undefined for an index that is not whole, or past 1,000."""
     if abs(index) > 1_000 or not mp.isint(index):
         raise Undefined("no root")
     if isinstance(value, mpf) and value < 0 and int(index) % 2:
@@ -191,6 +116,7 @@ def near_root(_: str, value: Value, index: Value) -> Value:
 
 
 def near_call(name: str, value: Value, base: Value | None = None) -> Value:
+    """A function by its name; `base` is that of a logarithm."""
     if name in ("sin", "cos", "tan", "cot", "sec", "csc"):
         narrow(value)
     if name in ("exp", "sinh", "cosh", "tanh"):
@@ -227,10 +153,12 @@ def points(names: tuple[str, ...]) -> list[dict[str, Value]]:
 
 
 def real(value: Value) -> bool:
+    """Whether the imaginary part is no more than rounding."""
     return isinstance(value, mpf) or abs(value.imag) <= abs(value) * mpf(10) ** (-DIGITS // 2)
 
 
 def close(first: Value, second: Value, digits: int) -> bool:
+    """To so many digits of the larger one."""
     return abs(first - second) <= max(abs(first), abs(second)) * mpf(10) ** -digits
 
 
@@ -246,6 +174,7 @@ def equal(first: Node, second: Node) -> bool:
 
 
 def constants(first: Node, second: Node) -> bool:
+    """Whether two formulas without symbols are worth the same, to 150 digits; against 0, only where terms cancel."""
     with workdps(CONSTANT_DIGITS):
         try:
             left, right = near(first, {}), near(second, {})

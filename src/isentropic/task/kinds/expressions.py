@@ -4,28 +4,11 @@ What is not read (\int, \sum, \lim, prose) raises Unreadable, and others are ask
 right with / and \cdot; 2\frac{1}{2} is a mixed number; 2e3 is two thousand.
 """
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-TOKEN = re.compile(r"\\[A-Za-z]+|\\.|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4}(?![\w.]))?|[A-Za-z]+|\S")
-_FUNCTIONS = (
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log lg exp sqrt abs floor ceil max min gcd lcm Re "
-    "Im arg det dim ker"
-)
-FUNCTIONS = frozenset(_FUNCTIONS.split())
-ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "arccot": "arccot", "cosec": "csc"}
-_GREEK = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta lambda mu nu xi pi rho sigma tau phi varphi "
-    "chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega hbar ell aleph infty emptyset mho partial ldots "
-    "nabla"
-)
-GREEK = frozenset(_GREEK.split())
-WORDS = {"infinity": "infty", "inf": "infty", "oo": "infty", "Infinity": "infty"}
-_DECORATED = "mathbb mathcal mathfrak mathscr hat bar vec dot ddot tilde overline widehat widetilde"
-DECORATED = frozenset(_DECORATED.split())
-_APPLIED = "f g h F G H u O o J Theta Omega Gamma zeta phi psi delta"
-APPLIED = frozenset(_APPLIED.split())
+from isentropic.task.kinds.tokens import APPLIED, DECORATED, FUNCTIONS, known, tokens_of
+
 OPEN = {
     "(": ")",
     "[": "]",
@@ -56,13 +39,13 @@ class Node:
 
 
 def num(value: Fraction | int) -> Node:
+    """A leaf."""
     return Node("num", value=Fraction(value))
 
 
 def formula(text: str) -> Node:
-    tokens = list[str]()
-    for token in TOKEN.findall(text):
-        tokens += split(token) if token[0].isalpha() else [token]
+    """The tree of a text. Raises Unreadable for what is no formula, or has more than MOST tokens."""
+    tokens = tokens_of(text)
     if not tokens or len(tokens) > MOST:
         raise Unreadable(f"{len(tokens)} tokens")
     parser = Parser(tokens)
@@ -72,14 +55,6 @@ def formula(text: str) -> Node:
     return tree
 
 
-def split(word: str) -> list[str]:
-    """Letters next to each other: a function or constant by name, else symbols; a long word is one symbol."""
-    word = WORDS.get(ALIASES.get(word, word), ALIASES.get(word, word))
-    if word in FUNCTIONS or word in GREEK:
-        return [f"\\{word}"]
-    return list(word) if len(word) <= 3 else [word]
-
-
 class Parser:
     """Recursive descent with one token of foresight."""
 
@@ -87,9 +62,11 @@ class Parser:
         self.tokens, self.place, self.depth, self.bars = tokens, 0, 0, 0
 
     def peek(self) -> str:
+        """The next token, or nothing at the end."""
         return self.tokens[self.place] if self.place < len(self.tokens) else ""
 
     def take(self, *wanted: str) -> str:
+        """The next token, which is passed. Raises Unreadable at the end, or where it is none of those wanted."""
         token = self.peek()
         if not token or (wanted and token not in wanted):
             raise Unreadable(token or "the end")
@@ -97,6 +74,7 @@ class Parser:
         return token
 
     def sum(self) -> Node:
+        """Terms with + and -."""
         terms = [self.product()]
         while self.peek() in ("+", "-"):
             negative = self.take() == "-"
@@ -124,6 +102,7 @@ class Parser:
         raise Unreadable("too long a product")
 
     def starts(self, implicit: bool) -> bool:
+        """Whether a factor begins here that no sign of multiplication stands before."""
         token = self.peek()
         if not token or token in ("|", ")", "]", "}") or token in OPEN.values():
             return token == "|" and self.bars == 0
@@ -132,6 +111,7 @@ class Parser:
         return token[0].isalnum() or token in OPEN or token[0] == "." or (token[0] == "\\" and known(token[1:]))
 
     def signed(self) -> Node:
+        """A power behind any number of signs."""
         if self.peek() in ("-", "+"):
             negative = self.take() == "-"
             self.deeper()
@@ -143,6 +123,7 @@ class Parser:
         return self.power()
 
     def power(self) -> Node:
+        r"""An atom with its exponent; ^\circ is degrees."""
         base = self.postfix(self.atom())
         if self.peek() == "^":
             self.take()
@@ -153,12 +134,14 @@ class Parser:
         return base
 
     def exponent(self) -> Node:
+        """Right to left: 2^3^4 is 2^(3^4)."""
         self.deeper()
         tree = self.signed() if self.peek() in ("-", "+") else self.power()
         self.depth -= 1
         return tree
 
     def postfix(self, tree: Node) -> Node:
+        """A factorial; of two signs it raises Unreadable."""
         while self.peek() == "!":
             self.take()
             if tree.head == "fact":
@@ -167,11 +150,13 @@ class Parser:
         return tree
 
     def deeper(self) -> None:
+        """Raises Unreadable below DEEPEST levels, before Python's own limit."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise Unreadable("too deep")
 
     def atom(self) -> Node:
+        """A number, symbol, command, or anything in brackets or bars."""
         self.deeper()
         token = self.take()
         if token[0].isdigit() or token[0] == ".":
@@ -193,6 +178,7 @@ class Parser:
         return tree
 
     def bracket(self, token: str) -> Node:
+        """Up to the closing one; floor and ceiling are calls."""
         bars, self.bars = self.bars, 0
         tree = self.sum()
         self.take(OPEN[token])
@@ -201,6 +187,7 @@ class Parser:
         return Node(heads[token], (tree,)) if token in heads else tree
 
     def command(self, name: str) -> Node:
+        """One that begins with a backslash."""
         if name == "frac":
             return Node("div", (self.argument(), self.argument()))
         if name == "binom":
@@ -229,6 +216,7 @@ class Parser:
         return self.atom()
 
     def function(self, name: str) -> Node:
+        r"""With its base and exponent; \sin^{-1} is the inverse."""
         base, exponent = list[Node](), None
         while self.peek() in ("_", "^"):
             if self.take() == "_":
@@ -269,6 +257,7 @@ class Parser:
         return len(after) == 2 and after[0].isdigit() and after[1] == ")"
 
     def prime(self) -> bool:
+        """Whether the next exponent is a prime, a part of a name."""
         after = self.tokens[self.place + 1 : self.place + 4]
         return after[:1] == [r"\prime"] or after == ["{", r"\prime", "}"]
 
@@ -284,11 +273,8 @@ class Parser:
         return "".join(parts)
 
 
-def known(name: str) -> bool:
-    return name in FUNCTIONS or name in GREEK or name in DECORATED or name in ("frac", "binom", "sqrt", "surd")
-
-
 def mixed(whole: Node, part: Node) -> bool:
+    r"""Whether a fraction behind a whole number adds to it, as in 2\frac{1}{2}."""
     if whole.head != "num" or part.head != "div" or any(arg.head != "num" for arg in part.args):
         return False
     top, bottom = (arg.value for arg in part.args)

@@ -31,6 +31,8 @@ LARGEST_EXPONENT = 5_000  # of ten, above which a number is not read: it takes a
 
 @dataclass(frozen=True)
 class Number:
+    """A number as it was written: its exact value, and how."""
+
     value: Fraction
     shape: Shape
     last: Fraction | None = None  # one unit of the last digit, where it was written as a decimal
@@ -70,6 +72,7 @@ def number(text: str) -> Number | None:
 
 
 def signed(text: str) -> tuple[bool, str]:
+    """Whether a minus stands before it, and the rest."""
     return (text[:1] == "-", text[1:].lstrip()) if text[:1] in ("-", "+") and text[:1] else (False, text)
 
 
@@ -115,10 +118,12 @@ def decimal(text: str) -> Number:
 
 
 def plain(found: re.Match[str]) -> Number:
+    """An integer or a decimal."""
     return decimal(found[0])
 
 
 def fraction(found: re.Match[str]) -> Number | None:
+    r"""2/3 or \frac{2}{3}; None with nothing under the bar."""
     over, under = (found[1] or found[2] or found[5] or found[7]), (found[3] or found[4] or found[6] or found[8])
     (low, top), (down, bottom) = signed(over), signed(under)
     numerator, denominator = decimal(top), decimal(bottom)
@@ -131,6 +136,7 @@ def fraction(found: re.Match[str]) -> Number | None:
 
 
 def mixed(found: re.Match[str]) -> Number | None:
+    r"""2\frac{3}{8} or 2 3/8; None where the fraction is none below 1."""
     top, bottom = found[2] or found[3] or found[6], found[4] or found[5] or found[7]
     if not (top.isdigit() and bottom.isdigit()) or not 0 < int(top) < int(bottom):
         return None
@@ -138,14 +144,17 @@ def mixed(found: re.Match[str]) -> Number | None:
 
 
 def ten(found: re.Match[str]) -> Number | None:
+    r"""1.6 \times 10^{-19} or 10^5."""
     return scientific(found[1], (found[2] or found[3]).replace(" ", ""))
 
 
 def short(found: re.Match[str]) -> Number | None:
+    """1.6e-19."""
     return scientific(found[1], found[2])
 
 
 def scientific(mantissa: str | None, exponent: str) -> Number | None:
+    """A mantissa, or 1, times a power of ten; None for one past LARGEST_EXPONENT, which would be too long to write."""
     if abs(int(exponent)) > LARGEST_EXPONENT:
         return None
     scale = Fraction(10) ** int(exponent)
@@ -156,6 +165,7 @@ def scientific(mantissa: str | None, exponent: str) -> Number | None:
 
 
 def repeating(found: re.Match[str]) -> Number:
+    r"""0.1\overline{6}, exactly."""
     whole, fixed, period = found[1] or "0", found[2], found[3]
     ones = Fraction(int(period), 10 ** len(period) - 1) / 10 ** len(fixed)
     return Number(int(whole) + Fraction(int(fixed or 0), 10 ** len(fixed)) + ones, "decimal")

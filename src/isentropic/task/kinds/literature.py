@@ -15,10 +15,12 @@ from isentropic.task.kinds.minerva_text import minerva_text
 
 
 def dapo(gold: str, answer: str) -> bool:
+    """verl's math_dapo: the same text after Minerva's normalisation."""
     return minerva_text(gold) == minerva_text(answer)
 
 
 def minerva(gold: str, answer: str) -> bool:
+    """That, or a difference that sympy simplifies to 0."""
     wanted, found = minerva_text(gold), minerva_text(answer)
     if wanted == found:
         return True
@@ -29,6 +31,7 @@ def minerva(gold: str, answer: str) -> bool:
 
 
 def math_verify(gold: str, answer: str) -> bool:
+    """math-verify's verdict, without its own limits of time: the judge's process has them."""
     wanted, found = (parse(rf"\boxed{{{side}}}", parsing_timeout=0) for side in (gold, answer))
     return verify(wanted, found, timeout_seconds=0)
 

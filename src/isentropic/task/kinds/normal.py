@@ -104,6 +104,7 @@ def normal(text: str) -> str:
 
 
 def sign(letter: str) -> str:
+    """One letter in ASCII or LaTeX: Greek, signs, scripts, fractions, digits of any alphabet, full-width forms."""
     if letter.isascii():
         return letter
     if letter in SIGNS or letter in GREEK:

@@ -30,6 +30,7 @@ LARGEST = 1e300
 
 
 def equal(gold: str, answer: str) -> bool:
+    """By text in MATH's or PRM800K's spelling, else part by part."""
     if math_text(gold) == math_text(answer):
         return True
     wanted, found = prm_text(gold), prm_text(answer)
@@ -100,12 +101,14 @@ def parts(text: str) -> list[str]:
 
 
 def without_thousands(text: str) -> str:
+    """1,234,567 without its commas."""
     while (shorter := THOUSANDS.sub(r"\1\2", text)) != text:
         text = shorter
     return text
 
 
 def number(text: str) -> float | None:
+    """A float below LARGEST, or None."""
     try:
         value = float(without_thousands(text))
     except ValueError:
@@ -114,9 +117,11 @@ def number(text: str) -> float | None:
 
 
 def whole_number(value: float) -> bool:
+    """To within 1e-7, as in the original."""
     return abs(value - round(value)) <= 1e-7
 
 
 def is_integer(text: str) -> bool:
+    """Whether a text is a whole number."""
     value = number(text)
     return value is not None and whole_number(value)

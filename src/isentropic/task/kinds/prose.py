@@ -28,6 +28,7 @@ LONGEST = 600
 
 
 def has_words(text: str) -> bool:
+    """Two letters beside each other, LaTeX commands left out, or any letter of an East Asian script."""
     return bool(re.search(r"[^\W\d_]{2,}|[\u2e80-\uffff]", re.sub(r"\\[A-Za-z]+", "", text)))
 
 

@@ -38,6 +38,7 @@ CLOSE = 1e-4
 
 
 def equal(gold: str, answer: str) -> bool:
+    """In Qwen's spelling; the gold's outer dollars are left out."""
     return same(qwen_text(answer), qwen_text(gold.strip("$")))
 
 
@@ -70,6 +71,7 @@ def qwen_text(text: str) -> str:
 
 
 def same(answer: str, gold: str) -> bool:
+    """Two spelled answers, in the order of the original: text, number, brackets, parts, equation, formula."""
     if answer.lower() == gold.lower() or (gold in CHOICES and gold and choice(answer) == gold):
         return True
     ours, theirs = number(gold), number(answer)
@@ -110,6 +112,7 @@ def by_parts(answer: str, gold: str) -> bool:
 
 
 def inside(matrix: str) -> str:
+    """Of a pmatrix."""
     return matrix.removeprefix(r"\begin{pmatrix}").removesuffix(r"\end{pmatrix}")
 
 
@@ -126,6 +129,7 @@ def choice(answer: str) -> str:
 
 
 def number(text: str) -> float | None:
+    """A float, per cent divided by 100, or None."""
     text = text.replace(",", "")
     share = text.endswith("%")
     try:
@@ -146,6 +150,7 @@ def same_formula(answer: str, gold: str, signs: tuple[int, ...] = (1,)) -> bool:
 
 
 def close(gold: Node, answer: Node) -> bool:
+    """Real values of two constants, to the relative tolerance CLOSE."""
     if evaluation.symbols(gold) or evaluation.symbols(answer):
         return False
     try:

@@ -7,7 +7,8 @@ itself does, an answer may do: add as many terms, take roots or logarithms, rais
 from collections import Counter
 from collections.abc import Iterator
 
-from isentropic.task.kinds.evaluation import exact, symbols
+from isentropic.task.kinds.evaluation import symbols
+from isentropic.task.kinds.exact import exact
 from isentropic.task.kinds.expressions import Node
 
 FREE = frozenset(["num", "sym", "neg", "div", "mul"])
@@ -16,6 +17,7 @@ SAME = {"ln": "log", "log": "log"}
 
 
 def worked_out(gold: Node, answer: Node) -> bool:
+    """Whether the answer leaves no more to do than the gold does."""
     if gold == answer:
         return True
     if symbols(gold):
@@ -40,6 +42,7 @@ def kinds(tree: Node) -> Iterator[str]:
 
 
 def is_root(tree: Node) -> bool:
+    """Whether a power's exponent is a fraction."""
     exponent = exact(tree.args[1])
     return exponent is not None and exponent.denominator > 1
 
@@ -85,6 +88,7 @@ def rest(term: Node) -> tuple[Node, ...]:
 
 
 def walk(tree: Node) -> Iterator[Node]:
+    """Every node, from the top down."""
     yield tree
     for arg in tree.args:
         yield from walk(arg)

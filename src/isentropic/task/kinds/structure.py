@@ -39,10 +39,12 @@ class Formula:
 
     @cached_property
     def number(self) -> Number | None:
+        """As a number that is written down, or None."""
         return number(self.text)
 
     @cached_property
     def node(self) -> Node | None:
+        """As a tree, or None where it cannot be read."""
         try:
             return formula(self.text)
         except (Unreadable, ValueError, RecursionError):
@@ -59,11 +61,15 @@ class Many:
 
 @dataclass(frozen=True)
 class Union:
+    r"""Of sets or intervals, \cup between them."""
+
     parts: tuple["Kind", ...]
 
 
 @dataclass(frozen=True)
 class Matrix:
+    """Cells by row; a column of one is a vector."""
+
     rows: tuple[tuple["Kind", ...], ...]
 
 
@@ -143,6 +149,7 @@ def listed(items: list[str], both_hold: bool = False) -> Kind:
 
 
 def unlabelled(kind: Kind, label: str) -> Kind:
+    """The right side of `x = 3` where the question named x."""
     if isinstance(kind, Relation) and kind.signs == ("=",) and squeezed(kind.texts[0]) == squeezed(label):
         return kind.sides[1]
     return kind
@@ -160,6 +167,7 @@ def both(text: str) -> list[str]:
 
 
 def matrix(inside: str) -> Kind:
+    r"""Rows end at \\, cells at &."""
     rows = [row for row in re.split(r"\\\\", inside) if row.strip()]
     return Matrix(tuple(tuple(one(cell) for cell in row.split("&")) for row in rows))
 
@@ -182,6 +190,7 @@ def bracketed(text: str) -> Kind | None:
 
 
 def unwrapped(text: str) -> str:
+    """Without parentheses around the whole, however many."""
     text = text.strip()
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
@@ -219,6 +228,7 @@ BOUNDS = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def interval(name: str, ends: tuple[Kind, Kind], brackets: str) -> Kind:
+    """`name in [a, b]`, as inequalities with two ends are read."""
     values = Many(ends, brackets)
     return Relation((Formula(name), values), ("in",), (name, ""))
 
@@ -232,6 +242,7 @@ def pieces(text: str) -> tuple[list[str], bool]:
 
 
 def cut(text: str, spans: list[tuple[int, int]]) -> list[str]:
+    """What is between the spans, from the start to the end."""
     ends = [0, *(end for _, end in spans)]
     return [
         text[start:stop].strip() for start, stop in zip(ends, [*(start for start, _ in spans), len(text)], strict=True)
@@ -251,6 +262,7 @@ def top(text: str, thousands: bool = True) -> Iterator[re.Match[str]]:
 
 
 def marks(text: str, thousands: bool) -> Iterator[re.Match[str]]:
+    """Brackets and separators; a comma in 1,234 is one only where thousands are not told apart."""
     place = 0
     while mark := MARK.search(text, place):
         if mark[0][0].isdigit() and not thousands:

@@ -124,6 +124,7 @@ def unit(tail: str) -> tuple[Unit, int] | None:
 
 
 def named(word: str) -> tuple[str, Fraction] | None:
+    """A unit's dimension and its factor, by its name, in the plural too."""
     for name in (word, word.casefold(), word.casefold().removesuffix("s"), word.casefold().removesuffix("es")):
         if name in UNITS and (len(name) > 1 or name == word):
             return UNITS[name]
