@@ -30,6 +30,12 @@ def test_the_table_counts_and_says_of_what_did_not_go_well_why_and_where(job):
     ]
 
 
+def test_names_of_several_lengths_leave_their_facts_below_each_other(job):
+    made = [Outcome(job(name), "done", "", seconds, 0.25) for name, seconds in (("a=1", 65.0), ("a=1,seed=10", 4000.0))]
+    first, second = table(made).split("\n")[2:]
+    assert first.index("0.25") == second.index("0.25") and first.split() == ["done", "a=1", "1:05", "0.25"]
+
+
 def test_a_long_table_lists_all_that_failed_and_counts_the_rest(job):
     text = table([Outcome(job(f"seed={i}"), "failed" if i > 50 else "skipped", "no") for i in range(90)])
     assert "51 skipped, 39 failed" in text and "31 more" in text

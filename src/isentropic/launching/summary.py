@@ -31,15 +31,16 @@ def table(outcomes: list[Outcome]) -> str:
     for ending in endings:
         rows = [outcome for outcome in outcomes if outcome.ending == ending]
         shown = rows if ending in ("failed", "unfinished") else rows[:MAX_LISTED]
-        lines += [line for outcome in shown for line in _lines(outcome)]
+        width = max((len(outcome.job.name) for outcome in shown), default=0)
+        lines += [line for outcome in shown for line in _lines(outcome, width)]
         lines += [f"  {ending:<10} {len(rows) - len(shown)} more"] if len(rows) > len(shown) else []
     return "\n".join(lines)
 
 
-def _lines(outcome: Outcome) -> list[str]:
+def _lines(outcome: Outcome, width: int) -> list[str]:
     facts = [outcome.job.name]
     if outcome.seconds is not None:
-        facts.append(clock(outcome.seconds))
+        facts = [f"{outcome.job.name:<{width}}", f"{clock(outcome.seconds):>7}"]
     if outcome.result is not None:
         facts.append(f"{outcome.result:.4g}")
     first = f"  {outcome.ending:<10} {'  '.join(facts)}"

@@ -2,10 +2,11 @@ import csv
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from isentropic.reporting.analysis.smoothing import smooth
-from isentropic.reporting.render.run_curves import curves, load
+from isentropic.reporting.render.run_curves import curves, draw_entropy, load
 
 
 def write(folder, target, steps=300, seed=0):
@@ -53,6 +54,16 @@ def test_the_parts_of_a_resumed_run_are_one_curve_and_the_newest_counts(tmp_path
 def test_a_run_is_drawn_into_its_folder(tmp_path):
     path = curves(write(tmp_path / "run", target=0.15))
     assert path == tmp_path / "run" / "curves.png" and is_picture_with_ink(path)
+
+
+def test_the_entropy_of_each_turn_is_drawn_and_named_as_it_is_logged(tmp_path):
+    (tmp_path / "metrics.csv").write_text(
+        "step,entropy/mean,entropy/turn_0,entropy/turn_1\n1,0.3,0.5,0.1\n2,0.2,0.4,0.1\n"
+    )
+    axis = Figure().subplots()
+    draw_entropy(axis, load(tmp_path))
+    drawn = {line.get_label(): line.get_ydata()[-1] for line in axis.get_lines() if str(line.get_label())[0] != "_"}
+    assert list(drawn) == ["turn_0", "turn_1"] and drawn["turn_0"] > drawn["turn_1"]
 
 
 def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):

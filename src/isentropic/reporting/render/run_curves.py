@@ -14,6 +14,7 @@ from isentropic.runs.metrics import Series, metrics_files, read_metrics
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
 MARKERS = "osD^vP"
+TURN = "entropy/turn_"
 
 
 def curves(folder: Path) -> Path:
@@ -47,8 +48,16 @@ def draw_entropy(axis: Any, metrics: dict[str, Series]) -> None:
         target = metrics["control/target"].last
         axis.axhspan(target * (1 - BAND), target * (1 + BAND), color="0.85", zorder=0, label=f"target ± {BAND:.0%}")
         axis.axhline(target, color="0.4", linewidth=1, linestyle=(0, (2, 2)), zorder=1)
+    draw_turns(axis, metrics)
     axis.set_ylim(bottom=0)
     legend(axis)
+
+
+def draw_turns(axis: Any, metrics: dict[str, Series]) -> None:
+    """Where answers have several turns, the running mean of each of the first, by the names of their metrics."""
+    for index, name in enumerate(sorted(name for name in metrics if name.startswith(TURN)), 1):
+        style = {"color": COLOURS[index % 6], "linestyle": DASHES[index % 6]}
+        axis.plot(metrics[name].steps, smooth(metrics[name].values), **style, label=name.removeprefix("entropy/"))
 
 
 def draw_rollouts(axis: Any, metrics: dict[str, Series], metric: str, title: str) -> None:
