@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from isentropic.commands.audit_task import aligned
+
 WRAPPED = "Solve the following problem and give the last line as an answer. How many apples are {} and 1 apples? Go on."
 
 
@@ -31,3 +33,12 @@ def test_what_is_wrong_with_a_data_set_is_found(forks, tiny_model: str, tmp_path
     assert found["splits"]["train"]["golds_that_can_be_earned"] == 1.0
     assert found["overlap"]["test"]["same"] == 3
     assert (run / "audit.md").read_text() in result.stdout
+
+
+def test_a_table_is_one_on_a_screen_and_in_markdown():
+    assert aligned([("answer", "right"), ("`'1'`", "0%"), ("`'-12'`", "50%")]) == [
+        "| answer  | right |",
+        "| ------- | ----- |",
+        "| `'1'`   | 0%    |",
+        "| `'-12'` | 50%   |",
+    ]

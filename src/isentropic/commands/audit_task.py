@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SHOWN = 10  # constants
 MEASURED = 2_000  # problems of a split whose lengths and golds are looked at
 SPLITS = ("train", "validation", "test")
+SPLIT_HEADS = ("split", "problems looked at", "duplicates", "tokens: median, longest, room", "too long", "golds earned")
 
 
 @main("audit_task")
@@ -102,18 +103,14 @@ def overlaps(splits: "dict[str, list[Problem]]") -> dict[str, dict[str, int]]:
 
 def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
     lines = [f"# Audit of {found['task']}", "", found["warning"] or "No constant earns much.", ""]
-    lines += [f"Constants, on {found['problems']} {found['split']} problems:", "", "| answer | mean reward | right |"]
-    lines += ["| --- | --- | --- |"]
-    for one in found["constants"]:
-        lines.append(f"| {cell(repr(one['answer']))} | {one['reward']:.3f} | {one['correct']:.0%} |")
-    heads = ("split", "problems looked at", "duplicates", "tokens: median, longest, room", "too long", "golds earned")
-    lines += ["", f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
-    for name, one in found["splits"].items():
-        tokens = ", ".join(map(str, one["tokens"].values()))
-        share = one["golds_that_can_be_earned"]
-        earned = "none known" if share is None else f"{share:.1%}"
-        lines.append(f"| {name} | {one['problems']} | {one['duplicates']} | {tokens} | {one['too_long']} | {earned} |")
-        lines += [f"| | not earned: {cell(', '.join(one['unearnable']))} |"] if one["unearnable"] else []
+    lines += [f"Constants, on {found['problems']} {found['split']} problems:", ""]
+    constants = [
+        (cell(repr(one["answer"])), f"{one['reward']:.3f}", f"{one['correct']:.0%}") for one in found["constants"]
+    ]
+    lines += [*aligned([("answer", "mean reward", "right"), *constants]), ""]
+    lines += aligned([SPLIT_HEADS, *(row(name, one) for name, one in found["splits"].items())])
+    lost = {name: one["unearnable"] for name, one in found["splits"].items() if one["unearnable"]}
+    lines += [line for name, golds in lost.items() for line in ("", f"Not earned in {name}: {cell(', '.join(golds))}")]
     lines += [""]
     for name, shared in found["overlap"].items():
         lines.append(
@@ -122,6 +119,19 @@ def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
     marks = ", ".join(map(repr, data.task.markers())) or "nothing"
     lines += ["", f"The judge looks for {marks} in an answer.", "", "```", data.example().rstrip(), "```", ""]
     return "\n".join(lines)
+
+
+def row(name: str, one: dict[str, Any]) -> Sequence[str]:
+    share = one["golds_that_can_be_earned"]
+    tokens, earned = ", ".join(map(str, one["tokens"].values())), "none known" if share is None else f"{share:.1%}"
+    return name, str(one["problems"]), str(one["duplicates"]), tokens, str(one["too_long"]), earned
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table of Markdown that is one on a screen too: the first row is its head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    first, *others = [[f"{text:<{width}}" for text, width in zip(one, widths, strict=True)] for one in rows]
+    return [f"| {' | '.join(one)} |" for one in (first, ["-" * width for width in widths], *others)]
 
 
 def cell(text: str) -> str:

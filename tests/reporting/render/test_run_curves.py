@@ -63,7 +63,7 @@ def test_the_entropy_of_each_turn_is_drawn_and_named_as_it_is_logged(tmp_path):
     axis = Figure().subplots()
     draw_entropy(axis, load(tmp_path))
     drawn = {line.get_label(): line.get_ydata()[-1] for line in axis.get_lines() if str(line.get_label())[0] != "_"}
-    assert list(drawn) == ["turn_0", "turn_1"] and drawn["turn_0"] > drawn["turn_1"]
+    assert list(drawn) == ["mean", "turn_0", "turn_1"] and drawn["turn_0"] > drawn["mean"] > drawn["turn_1"]
 
 
 def test_a_short_run_without_evaluation_is_drawn_too(tmp_path):

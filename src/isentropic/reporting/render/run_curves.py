@@ -55,7 +55,10 @@ def draw_entropy(axis: Any, metrics: dict[str, Series]) -> None:
 
 def draw_turns(axis: Any, metrics: dict[str, Series]) -> None:
     """Where answers have several turns, the running mean of each of the first, by the names of their metrics."""
-    for index, name in enumerate(sorted(name for name in metrics if name.startswith(TURN)), 1):
+    turns = sorted(name for name in metrics if name.startswith(TURN))
+    if turns and axis.lines:
+        axis.lines[-1].set_label("mean")
+    for index, name in enumerate(turns, 1):
         style = {"color": COLOURS[index % 6], "linestyle": DASHES[index % 6]}
         axis.plot(metrics[name].steps, smooth(metrics[name].values), **style, label=name.removeprefix("entropy/"))
 
