@@ -58,7 +58,7 @@ def puzzle(problems: int, places: int, tokens: int, deciding: int, good: int, sp
 
 
 def entropy(logits: Float[Tensor, "*places tokens"]) -> Float[Tensor, "*places"]:
-    """Nats."""
+    """Shannon's, in nats, over the last axis; of logits at temperature 1."""
     log_probs = logits.log_softmax(-1)
     return -(log_probs.exp() * log_probs).sum(-1)
 

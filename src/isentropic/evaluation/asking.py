@@ -92,5 +92,5 @@ def answered(
 
 
 def parts(places: Sequence[Place], size: int) -> Iterator[Sequence[Place]]:
-    """Runs of at most `size`."""
+    """Places in runs of at most `size`, in their order."""
     return (places[first : first + size] for first in range(0, len(places), size))

@@ -29,7 +29,7 @@ class Row(Protocol):
 
     @property
     def answer(self) -> str:
-        """The gold answer."""
+        """The gold answer as text, read out of its column."""
 
     @property
     def columns(self) -> Mapping[str, Any]:

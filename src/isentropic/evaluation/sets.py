@@ -36,7 +36,7 @@ class Sheet:
 
     @property
     def asked(self) -> Counts:
-        """Answers of each problem."""
+        """How many answers each problem has: k, for all."""
         return torch.full_like(self.right, self.k)
 
 

@@ -43,7 +43,7 @@ def set_reshard(model: FSDPModule, layers: Sequence[FSDPModule], free: bool) -> 
 
 
 def device_of(mesh: DeviceMesh) -> torch.device:
-    """This rank's."""
+    """The device of this rank in the mesh: its current card, or the CPU."""
     cuda = mesh.device_type == "cuda"
     return torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device(mesh.device_type)
 

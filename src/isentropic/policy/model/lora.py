@@ -114,7 +114,7 @@ class LoraSettings:
 
 
 def is_adapter(name: str) -> bool:
-    """By the name of a weight."""
+    """Whether a weight of this name is of an adapter, and learns."""
     return f".{DOWN}." in name or f".{UP}." in name
 
 

@@ -60,7 +60,7 @@ class Rows:
     rounding: float  # as a part of the spread
 
     def deviation(self, logp: PerToken, mask: Mask) -> float:
-        """Nats off."""
+        """Nats between these log-probs and the model's own, of a typical token in 16 bits, else of the worst."""
         return apart(logp, self.logp, mask, typical=self.rounding > ROUNDING["float32"])
 
     def agree(self, deviation: float, rounding: float | None = None) -> bool:

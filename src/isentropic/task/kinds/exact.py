@@ -36,7 +36,7 @@ def times(*factors: Fraction) -> Fraction:
 
 
 def ratio(top: Fraction, bottom: Fraction) -> Fraction | None:
-    """None over 0."""
+    """A quotient; None over 0."""
     return top / bottom if bottom else None
 
 

@@ -39,7 +39,7 @@ class Node:
 
 
 def num(value: Fraction | int) -> Node:
-    """A leaf."""
+    """A number as a tree of one node."""
     return Node("num", value=Fraction(value))
 
 

@@ -149,7 +149,7 @@ def ten(found: re.Match[str]) -> Number | None:
 
 
 def short(found: re.Match[str]) -> Number | None:
-    """1.6e-19."""
+    """Of ten in a computer's notation, 1.6e-19."""
     return scientific(found[1], found[2])
 
 

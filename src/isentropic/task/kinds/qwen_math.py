@@ -112,7 +112,7 @@ def by_parts(answer: str, gold: str) -> bool:
 
 
 def inside(matrix: str) -> str:
-    """Of a pmatrix."""
+    """What stands between the begin and end of a pmatrix."""
     return matrix.removeprefix(r"\begin{pmatrix}").removesuffix(r"\end{pmatrix}")
 
 
