@@ -22,18 +22,22 @@ class Row(Protocol):
     @property
     def question(self) -> str:
         """What is asked, without what stands before it."""
+        ...
 
     @property
     def before(self) -> tuple[Message, ...]:
         """Messages before the question, such as the system's."""
+        ...
 
     @property
     def answer(self) -> str:
         """The gold answer as text, read out of its column."""
+        ...
 
     @property
     def columns(self) -> Mapping[str, Any]:
         """All that the file says of the row."""
+        ...
 
 
 @runtime_checkable
@@ -42,6 +46,7 @@ class Rows(Protocol):
 
     def read(self, key: str) -> Sequence[Row]:
         """The set's rows in the order of its file."""
+        ...
 
 
 @dataclass(frozen=True)

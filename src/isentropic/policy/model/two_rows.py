@@ -41,12 +41,15 @@ class Settled(Protocol):
         self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Any, packed: PackedSequences | None
     ) -> tuple[PerToken, PerToken, PerToken]:
         """Log-prob, entropy and sensitivity of each token up to column `width`, as LanguageModel gives them."""
+        ...
 
     def own_logits(self, tokens: Ids) -> Tensor:
         """Of the model's own forward, without any of ours: [B, S, V]."""
+        ...
 
     def mixed_precision(self) -> AbstractContextManager[None]:
         """Inside, products are in the settings' compute_dtype."""
+        ...
 
 
 @dataclass(frozen=True)
