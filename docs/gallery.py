@@ -39,7 +39,11 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "calculator": (["train", *TURNS, "hydra.run.dir={runs}/calculator"], "calculator/curves.png"),
     "eval": (["eval", "subject=src/isentropic/assets/countdown", "folder={runs}/eval"], "eval/card.html"),
     "audit": (
-        ["audit-task", "experiment=quickstart", "sampler=transformers", "hydra.run.dir={runs}/audit"],
+        [
+            *["audit-task", "experiment=quickstart", "sampler=transformers", "task=reasoning_gym", "task.name=gcd"],
+            *['task.template="{question}"', "sampler.max_model_len=256", "rollout.decoding.max_tokens=16"],
+            "hydra.run.dir={runs}/audit",
+        ],
         "audit/audit.md",
     ),
     "plan": (
@@ -84,7 +88,7 @@ PAGES: dict[str, Picture] = {
     "turns": Picture("calculator", "calculator/curves.png", width=1000),
     "sweep": Picture("more", "more.txt", lines=slice(1, None), width=700),
     "plan": Picture("plan", "plan.txt", lines=slice(1, 31)),
-    "audit": Picture("audit", "audit.txt", lines=slice(0, 34)),
+    "audit": Picture("audit", "audit.txt", lines=slice(1, 32)),
 }
 NAMES = (*PAGES, "power")
 SET = """<!doctype html><meta charset=utf-8><style>body{margin:0;background:#fff}
@@ -127,7 +131,7 @@ def run(name: str, runs: Path) -> None:
     if (runs / made).exists():
         return
     runs.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "isentropic", *(word.format(runs=runs) for word in words)]
+    command = [sys.executable, "-m", "isentropic", *(word.replace("{runs}", str(runs)) for word in words)]
     with (runs / f"{name}.txt").open("w") as printed:
         subprocess.run(command, stdout=printed, check=True)
 
