@@ -88,7 +88,7 @@ PAGES: dict[str, Picture] = {
     "turns": Picture("calculator", "calculator/curves.png", width=1000),
     "sweep": Picture("more", "more.txt", lines=slice(1, None), width=700),
     "plan": Picture("plan", "plan.txt", lines=slice(1, 31)),
-    "audit": Picture("audit", "audit.txt", lines=slice(1, 32)),
+    "audit": Picture("audit", "audit.txt", lines=slice(1, 29)),
 }
 NAMES = (*PAGES, "power")
 SET = """<!doctype html><meta charset=utf-8><style>body{margin:0;background:#fff}
