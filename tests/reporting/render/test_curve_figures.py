@@ -44,6 +44,7 @@ def test_the_alt_text_says_what_there_is_to_see(sweep, tmp_path):
     assert "grpo, left out" in texts(tmp_path / "entropy_mean_rollouts.svg")
 
 
+@pytest.mark.slow
 def test_equal_cost_is_an_axis_where_it_was_logged(sweep, tmp_path):
     spent = {"throughput/tokens": list(range(40)), "throughput/seconds": list(range(40))}
     found = pictures(sweep(metrics=TARGET | spent), tmp_path)
