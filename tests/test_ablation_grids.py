@@ -11,6 +11,7 @@ from isentropic.config.compose import compose, loader_of
 ROOT = Path(__file__).parents[1]
 SECTION = (ROOT / "docs/sweeps.md").read_text().partition("## Ablation grids")[2].partition("\n## ")[0]
 GRIDS = [shlex.split(line)[3:] for line in re.findall(r"^isentropic train -m .*", SECTION, re.M)]
+LOADER = loader_of(ROOT / "configs")
 
 
 def jobs(grid):
@@ -27,7 +28,7 @@ def test_there_is_a_grid_for_each_knob_of_stare():
 @pytest.mark.parametrize("grid", GRIDS, ids=lambda grid: grid[-2])
 def test_a_grid_composes(grid):
     for job in jobs(grid):
-        cfg = compose(loader_of(ROOT / "configs"), "train", job)
+        cfg = compose(LOADER, "train", job)
         assert cfg.algorithm["_target_"].endswith(".Algorithm")
         for one in job:
             key, _, value = one.partition("=")

@@ -83,7 +83,13 @@ def test_the_scores_of_a_study_are_those_of_an_evaluation(script):
     assert set(found) == {"avg@16", *(f"pass@{k}" for k in (1, 2, 4, 8, 16)), "maj@8", "maj@16"}
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks/studies").glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, marks=pytest.mark.slow if file.stem == "tune" else (), id=file.stem)  # of 16 groups
+        for file in sorted((ROOT / "benchmarks/studies").glob("*.yaml"))
+    ],
+)
 def test_the_runs_of_a_study_can_be_composed(script, file):
     import yaml
 
@@ -91,8 +97,9 @@ def test_the_runs_of_a_study_can_be_composed(script, file):
 
     study = script(ROOT / "benchmarks/study.py").Study(**yaml.safe_load(file.read_text()))
     assert set(study.more) <= set(study.groups)
+    loader = loader_of(CONFIGS)
     for own in study.groups.values():
-        cfg = compose(loader_of(CONFIGS), "train", [*study.common, *own])
+        cfg = compose(loader, "train", [*study.common, *own])
         assert cfg.rollout.steps % cfg.trainer.val_check_interval == 0
 
 

@@ -34,6 +34,12 @@ def options(*groups: str) -> list[str]:
     return [f"{within.get(group, group)}={f'[{name}]' if group in LISTS else name}" for group, name in chosen]
 
 
+def whole(group: str, options: list[str]) -> list[str]:
+    """Parts that stand side by side do so in one job."""
+    names = [option.partition("=")[2].strip("[]") for option in options]
+    return [f"{group}=[{','.join(names)}]"] if group.partition("@")[0] in LISTS else options
+
+
 def jobs() -> list[list[str]]:
     """As few as hold every option once: one of each group together, but for what chooses by itself.
 
@@ -43,23 +49,40 @@ def jobs() -> list[list[str]]:
     for option in options():
         groups.setdefault(option.partition("=")[0], []).append(option)
     alone = [[option] for group in ("experiment", "debug") for option in groups.pop(group)]
-    below = {"algorithm/": "algorithm=grpo", "task/": "task=math", "trainer/": "trainer=cpu", "": "seed=1"}
-    found: list[list[str]] = []
-    for start, first in below.items():
-        axes = [groups.pop(group) for group in list(groups) if group.startswith(start)]
-        found += [[*dict.fromkeys((first, *job))] for job in zip_longest(*axes, fillvalue="seed=1")]
-    return [[*job, *(NEEDED[line] for line in job if line in NEEDED)] for job in alone + found]
+    axes = {group: whole(group, of_group) for group, of_group in groups.items()}
+    within = [
+        axes.pop(group) for group in groups if "/" in group and group.startswith(("algorithm", "task", "trainer"))
+    ]
+    first = ["algorithm=grpo", "task=math", "trainer=cpu"]
+    found = [[*first, *filter(None, job)] for job in zip_longest(*within)]
+    found += [[*filter(None, job)] for job in zip_longest(*axes.values())]
+    return [[*job, *(more for line in job for more in needed(line))] for job in alone + found]
+
+
+def needed(line: str) -> list[str]:
+    group, _, names = line.partition("=")
+    single = [f"{group}=[{name}]" for name in names.strip("[]").split(",")] if group in LISTS else [line]
+    return [NEEDED[one] for one in single if one in NEEDED]
 
 
 def marked(job: list[str]) -> object:
-    """Experiments one by one take a third of the time; those of the papers are built in test_experiments.py."""
-    slow = job[0].startswith("experiment=") and job[0] != "experiment=quickstart"
+    """Experiments one by one, and recipes that are built in tests/algorithm too; papers' are in test_experiments.py."""
+    slow = len(job) == 1 and job[0].startswith(("experiment=", "algorithm=")) and job[0] != "experiment=quickstart"
     return pytest.param(job, marks=pytest.mark.slow if slow else ())
 
 
 @pytest.mark.parametrize("job", [marked(job) for job in jobs()], ids=" ".join)
 def test_every_option_of_training_fits(job: list[str]):
     check_jobs(LOADER, "train", [*job, "policy.model.path=somewhere"], sweep=False)
+
+
+def test_every_option_is_in_one_of_the_jobs():
+    """But for what would take its place within the same job."""
+    lines = [line for job in jobs() for line in job]
+    chosen = {
+        f"{line.partition('=')[0]}={name}" for line in lines for name in line.partition("=")[2].strip("[]").split(",")
+    }
+    assert [option for option in options() if option.replace("[", "").replace("]", "") not in chosen] == []
 
 
 @pytest.mark.parametrize("option", options(*PLAN))

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def offline(tiny_model, tmp_path_factory) -> list[str]:
     return [f"policy.model.path={model}", "trainer.accelerator=cpu", *paths, f"paths.output={data}"]
 
 
+@cache
 def composed(preset: str, *overrides: str):
     return compose(loader_of(CONFIGS), "train", [f"experiment={preset}", *overrides])
 

@@ -163,6 +163,7 @@ def test_a_run_in_the_folder_of_another_keeps_its_metrics(inside, capsys):
     assert {file.name for file in folder.glob("metrics*.csv")} == {"metrics.csv"} and list(rows(folder)) == [1]
 
 
+@pytest.mark.slow
 def test_a_finished_run_that_goes_on_equals_one_that_never_ended(inside, whole):
     half = inside(train, *METHOD, "rollout.steps=2")
     rest = inside(train, *METHOD, f"ckpt_path={half}/checkpoints/last.ckpt")

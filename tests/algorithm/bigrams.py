@@ -7,6 +7,7 @@ recipe does what it is for. The processes of `ranks.py` import it too.
 import math
 from copy import deepcopy
 from dataclasses import fields, replace
+from functools import cache
 
 import torch
 
@@ -74,6 +75,12 @@ def rollouts(seed=0, rewards=MIXED, lengths=(1, S), certain=0):
 
     After the first `certain` of the tokens only one token is possible, so the entropy there is exactly zero.
     """
+    policy, batch = drawn(seed, rewards, lengths, certain)
+    return policy.clone(), replace(batch, **{f.name: getattr(batch, f.name).clone() for f in fields(batch)})
+
+
+@cache
+def drawn(seed, rewards, lengths, certain):
     draw = torch.Generator().manual_seed(seed)
     reward = torch.tensor(rewards, dtype=torch.float32).flatten()
     rows = len(reward)
@@ -204,3 +211,14 @@ def holed(record, place, width, garbage):
 
 def close(actual, expected):
     torch.testing.assert_close(actual, expected, atol=1e-6, rtol=0)
+
+
+def all_close(expected, found):
+    """Each of several (name, value) is as expected; names those that are not."""
+    wrong = []
+    for name, value in found:
+        try:
+            close(value, expected)
+        except AssertionError as error:
+            wrong.append(f"{name}: {error}")
+    assert not wrong, "\n".join(wrong)

@@ -1,6 +1,5 @@
 """Isentropic is imported inside fixtures: the shape checks must be installed before."""
 
-import importlib
 from copy import deepcopy
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
@@ -8,13 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
+from hydra._internal.defaults_list import create_defaults_list
 from hydra.core.config_store import ConfigStore
 from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 RECIPES = sorted(path.stem for path in (CONFIGS / "algorithm").glob("*.yaml"))
 
+NAME = "algorithm_alone"
 # The lines of configs/train.yaml that concern the algorithm.
 ALONE = [
     {"algorithm": "grpo"},
@@ -24,11 +25,23 @@ ALONE = [
 
 
 @cache
+def loader():
+    from isentropic.config.compose import loader_of
+
+    ConfigStore.instance().store(name=NAME, node={"defaults": ALONE})
+    return loader_of(CONFIGS)
+
+
+@cache
 def composed(*overrides):
-    importlib.import_module("isentropic.config.loader")  # which composes in place of Hydra's own
-    ConfigStore.instance().store(name="algorithm_alone", node={"defaults": ALONE})
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("algorithm_alone", overrides=list(overrides)).algorithm
+    """As the loader composes it for a run, without what is Hydra's own: half of the files."""
+    parsed, files = loader()._parse_overrides_and_create_caching_repo(NAME, list(overrides))
+    chosen = create_defaults_list(files, NAME, parsed, prepend_hydra=False, skip_missing=False)
+    cfg = loader()._compose_config_from_defaults_list(chosen.defaults, files)
+    OmegaConf.set_struct(cfg, True)
+    settings = [one for one in chosen.config_overrides if not one.is_hydra_override()]
+    loader()._apply_overrides_to_config(settings, cfg)
+    return cfg.algorithm
 
 
 @pytest.fixture

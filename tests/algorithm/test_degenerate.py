@@ -26,20 +26,20 @@ def nothing_is_pushed(bigrams, algorithm, policy, batch):
     """Beside what its penalties ask for, whatever the rewards: every advantage is zero, and so is the gradient."""
     assert torch.equal(algorithm.advantage(batch), torch.zeros_like(batch.old_logp))
     pushed = bigrams.step(replace(algorithm, penalty={}), policy, batch)
-    assert (pushed[: policy.numel() + 1] == 0).all()
+    assert (pushed[: policy.numel() + 1] == 0).all(), batch.reward
 
 
 @pytest.mark.degenerate
-@pytest.mark.parametrize("reward, certain", [(1.0, 0), (1.0, 2), (0.0, 0), (0.7, 0), (0.7, 2), (0.1, 0), (-0.3, 0)])
-def test_equal_rewards_push_nothing(recipe, acting, bigrams, reward, certain):
-    policy, batch = bigrams.rollouts(rewards=flat(reward), certain=certain)
-    advantages = acting.advantage(batch)
-    if recipe in bigrams.PUSHED:
-        direction = torch.where(batch.mask, bigrams.PUSHED[recipe][int(reward > 0)], 0)
-        assert torch.equal(advantages.sign(), direction.float())
-    else:
-        nothing_is_pushed(bigrams, acting, policy, batch)
-    assert bigrams.step(acting, policy, batch).isfinite().all()
+def test_equal_rewards_push_nothing(recipe, acting, bigrams):
+    for reward, certain in [(1.0, 0), (1.0, 2), (0.0, 0), (0.7, 0), (0.7, 2), (0.1, 0), (-0.3, 0)]:
+        policy, batch = bigrams.rollouts(rewards=flat(reward), certain=certain)
+        advantages = acting.advantage(batch)
+        if recipe in bigrams.PUSHED:
+            direction = torch.where(batch.mask, bigrams.PUSHED[recipe][int(reward > 0)], 0)
+            assert torch.equal(advantages.sign(), direction.float()), (reward, certain)
+        else:
+            nothing_is_pushed(bigrams, acting, policy, batch)
+        assert bigrams.step(acting, policy, batch).isfinite().all(), (reward, certain)
 
 
 @pytest.mark.degenerate
@@ -83,17 +83,18 @@ def test_one_answer_has_no_peers(recipe, acting, bigrams, row):
 
 @pytest.mark.degenerate
 @pytest.mark.parametrize("logp", [-0.5, 0.0, -30.0])
-@pytest.mark.parametrize("entropy", [1.0, 0.0])
-def test_equal_surprisals_are_finite(acting, bigrams, logp, entropy):
+def test_equal_surprisals_are_finite(acting, bigrams, logp):
     policy, batch = bigrams.rollouts()
     same = torch.full_like(batch.old_logp, logp)
-    level = torch.full_like(same, entropy)
-    batch = replace(batch, old_logp=same, sampler_logp=same, ref_logp=same, old_entropy=level, old_sensitivity=same * 0)
-    assert bigrams.step(acting, policy, batch).isfinite().all()
-    now = bigrams.TokenStats(same, level, same * 0)
-    found, _ = bigrams.gradient(acting, policy, batch, now=now)
-    assert found.isfinite().all()
-    assert (found[:, ~batch.mask] == 0).all()
+    for entropy in (1.0, 0.0):
+        level = torch.full_like(same, entropy)
+        equal = {"old_logp": same, "sampler_logp": same, "ref_logp": same, "old_entropy": level}
+        batch = replace(batch, **equal, old_sensitivity=same * 0)
+        assert bigrams.step(acting, policy, batch).isfinite().all(), entropy
+        now = bigrams.TokenStats(same, level, same * 0)
+        found, _ = bigrams.gradient(acting, policy, batch, now=now)
+        assert found.isfinite().all(), entropy
+        assert (found[:, ~batch.mask] == 0).all(), entropy
 
 
 @pytest.mark.degenerate

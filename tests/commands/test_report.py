@@ -40,12 +40,7 @@ def test_a_report_is_written_anew_and_is_no_run_itself(sweep, capsys):
     assert "2 runs in 2 groups" in capsys.readouterr().out
 
 
-def test_folders_can_be_named(sweep, tmp_path, capsys):
-    folder = sweep(seeds=(0, 1))
-    main([f"old={folder / 'grpo_0'}", f"new={folder / 'grpo_1'}", "--out", str(tmp_path / "out"), "--against", "new"])
-    assert "2 runs in 2 groups: old, new. What others are compared with is new." in capsys.readouterr().out
-
-
+@pytest.mark.slow
 def test_everything_wrong_with_runs_at_once_is_still_a_report(sweep, a_run, tmp_path, capsys):
     folder = sweep()
     lines = (folder / "grpo_0" / "metrics.csv").read_text()
@@ -105,11 +100,14 @@ def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
     assert "'runs': 7" in result.stdout and (tmp_path / "report.json").is_file()
 
 
-def test_any_logged_metric_can_be_drawn(a_run, tmp_path):
-    metrics = {"entropy/mean": [0.5, 0.4, 0.3], "policy/grad_norm": [1.0, 0.5, 0.2], "entropy/q90": [2.0, 1.5, 1.0]}
-    folder = a_run(tmp_path / "runs/one", steps=3, metrics=metrics)
+def test_folders_can_be_named_and_any_logged_metric_can_be_drawn(a_run, tmp_path, capsys):
+    metrics = {"policy/grad_norm": [1.0, 0.5, 0.2], "entropy/q90": [2.0, 1.5, 1.0]}
+    for seed in (0, 1):
+        a_run(tmp_path / f"grpo_{seed}", seed, steps=3, metrics=metrics, scores={})
     out = tmp_path / "out"
-    main([str(folder), "--out", str(out), "--draw", "policy/grad_norm", "--draw", "entropy/q90"])
+    arguments = [f"old={tmp_path / 'grpo_0'}", f"new={tmp_path / 'grpo_1'}", "--out", str(out), "--against", "new"]
+    main([*arguments, "--draw", "policy/grad_norm", "--draw", "entropy/q90"])
+    assert "2 runs in 2 groups: old, new. What others are compared with is new." in capsys.readouterr().out
     drawn = {path.name for path in (out / "figures").iterdir()}
     assert {"policy_grad_norm_rollouts.svg", "entropy_q90_rollouts.svg"} <= drawn
     assert "entropy/q90" in (out / "report.html").read_text()

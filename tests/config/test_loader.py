@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import cycle, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,9 @@ from isentropic.config.provenance import sources
 
 STEPS = ("control", "advantage", "ratio", "clipping", "aggregation")  # of which one option is chosen
 LISTS = ("credit", "penalty")
+# of the groups of a run, those of which one option is chosen, and those of which several are
+ONE = ("callbacks", "trainer", "rollout", "sampler", "debug", "hydra/launcher")
+SEVERAL = ("logger", "evaluation", "rollout/curation")
 LOADER = loader_of(CONFIGS)
 
 
@@ -23,9 +26,8 @@ def options(group: str) -> list[str]:
 
 
 RECIPES, EXPERIMENTS = options("algorithm"), options("experiment")
-PARTS = [(step, option) for step in (*STEPS, *LISTS) for option in options(f"algorithm/{step}")]
-# each part with a recipe of its own, and each recipe with a part of its own
-SOME = [*zip(cycle(RECIPES), PARTS, strict=False), *zip(RECIPES, cycle(PARTS), strict=False)]
+# every part once, several at a time, one of each step
+SWAPS = [*zip_longest(*([(step, option) for option in options(f"algorithm/{step}")] for step in (*STEPS, *LISTS)))]
 
 
 @cache
@@ -52,17 +54,16 @@ def check(recipe: str, swaps: Sequence[tuple[str, str]]) -> None:
             assert after[step] == (before[step] if before[step]["_target_"] == file["_target_"] else file)
 
 
-@pytest.mark.parametrize("recipe, part", SOME, ids=lambda one: one if isinstance(one, str) else "=".join(one))
-def test_a_swapped_part_brings_its_own_numbers(recipe, part):
-    check(recipe, [part])
+def test_a_swapped_part_brings_its_own_numbers():
+    """Each part once, into recipes that are far from each other."""
+    for recipe, job in zip(RECIPES[:: len(RECIPES) // len(SWAPS)], SWAPS, strict=False):
+        check(recipe, [part for part in job if part])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_part_brings_its_own_numbers_into_every_recipe(recipe):
-    """Several at a time, one of each step."""
-    axes = [[(step, option) for option in options(f"algorithm/{step}")] for step in (*STEPS, *LISTS)]
-    for job in zip_longest(*axes):
+    for job in SWAPS:
         check(recipe, [part for part in job if part])
 
 
@@ -92,16 +93,12 @@ def test_every_experiment_goes_with_credit_rules_that_it_does_not_have(number: i
         )
 
 
-@pytest.mark.parametrize("group", ["callbacks", "trainer", "rollout", "sampler", "debug", "hydra/launcher"])
-def test_every_option_goes_with_the_quickstart(group):
-    for option in options(group):
-        check_jobs(LOADER, "train", ["experiment=quickstart", f"{group}={option}"], sweep=False)
-
-
-@pytest.mark.parametrize("group", ["logger", "evaluation", "rollout/curation"])
-def test_every_list_of_one_goes_with_the_quickstart(group):
-    for option in options(group):
-        check_jobs(LOADER, "train", ["experiment=quickstart", f"{group}=[{option}]"], sweep=False)
+def test_every_option_goes_with_the_quickstart():
+    """As few jobs as hold every option once, one of each group; of lists, one alone."""
+    chosen = [[f"{group}={option}" for option in options(group)] for group in ONE]
+    chosen += [[f"{group}=[{option}]" for option in options(group)] for group in SEVERAL]
+    for job in zip_longest(*chosen):
+        check_jobs(LOADER, "train", ["experiment=quickstart", *filter(None, job)], sweep=False)
 
 
 def test_none_of_several_can_be_chosen():

@@ -89,8 +89,8 @@ def test_a_prompt_that_has_opened_the_reasoning_makes_its_end_needed():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
-def test_an_answer_that_ends_its_process_costs_no_other_its_verdict(monkeypatch):
-    (grader,) = graders_of(["prm800k"], ["graders.prm800k.workers=1"]).values()
+def test_an_answer_that_ends_its_process_costs_no_other_its_verdict(graders, monkeypatch):
+    grader = graders["prm800k"]
     pool = grader.judges.pool
     asked = []
 
@@ -105,12 +105,10 @@ def test_an_answer_that_ends_its_process_costs_no_other_its_verdict(monkeypatch)
     grades = grader.grade([Item("?", str(k), rf"\boxed{{{k}}}") for k in range(660, 680)])
     assert [grade.status for grade in grades] == [R] * 6 + ["timeout"] + [R] * 13
     assert asked == [16, 4] + [1] * 16
-    monkeypatch.undo()
-    grader.close()
 
 
-def test_equal_answers_are_compared_once(monkeypatch):
-    (grader,) = graders_of(["prm800k"], ["graders.prm800k.workers=1"]).values()
+def test_equal_answers_are_compared_once(graders, monkeypatch):
+    grader = graders["prm800k"]
     pool, seen = grader.judges.pool, []
 
     def counting(calls):
@@ -121,8 +119,6 @@ def test_equal_answers_are_compared_once(monkeypatch):
     items = [Item("?", "1", f"{'.' * k} \\boxed{{{k % 2}}}") for k in range(40)]
     assert [grade.right for grade in grader.grade(items)] == [False, True] * 20
     assert len(seen) == 2
-    monkeypatch.undo()
-    grader.close()
 
 
 def test_the_table_of_the_docs_says_what_graders_say(graders):

@@ -61,6 +61,7 @@ def test_jobs_of_a_sweep_are_grouped_by_it_and_typed_by_what_varies_but_the_seed
     assert of_sweep(job(tmp_path / "single", "c", "algorithm=grpo")) == (None, None)
 
 
+@pytest.mark.slow
 def test_a_job_that_goes_on_in_its_folder_goes_on_in_its_wandb_run(tmp_path):
     sweep = sweep_of(tmp_path / "grid", "algorithm=grpo,stare")
     folder = job(sweep, "algorithm=stare", "algorithm=stare")

@@ -121,6 +121,7 @@ def test_sets_that_are_missing_or_empty_are_refused(file):
 published = pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this repository")
 
 
+@pytest.mark.slow
 @published
 def test_the_published_sets_are_read_whole():
     pytest.importorskip("pyarrow", reason="parquet is read by pyarrow")

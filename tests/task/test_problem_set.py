@@ -15,12 +15,14 @@ ROWS = {
     "aime24": 30, "aime25": 30, "amc23": 40, "math500": 500, "minerva": 272, "olympiad": 675, "gsm8k": 1319,
     "gsm8k_train": 7473, "svamp": 1000, "mawps": 1162, "deepmath_5k": 4994, "dapo_math_17k": 17917,
 }  # fmt: skip
+LARGE = {"gsm8k_train", "deepmath_5k", "dapo_math_17k"}
+LOADER = loader_of(CONFIGS)
 published = pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this repository")
 
 
 def rows(name, data, *overrides):
     chosen = [f"task/set@task.test=[{name}]", "task/set@task.train=[]", f"paths.data={data}"]
-    cfg = compose(loader_of(CONFIGS), "train", ["task=math", *chosen, *overrides])
+    cfg = compose(LOADER, "train", ["task=math", *chosen, *overrides])
     return build(cfg, f"task.test.{name}").read(f"task.test.{name}")
 
 
@@ -33,7 +35,7 @@ def laid(folder, name, *records):
 
 
 @published
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.slow if one in LARGE else ()) for one in ROWS])
 def test_every_published_set_is_read_whole_from_the_folder_of_the_data(name):
     if name == "dapo_math_17k":
         pytest.importorskip("pyarrow", reason="parquet is read by pyarrow")

@@ -44,6 +44,7 @@ def test_the_alt_text_says_what_there_is_to_see(sweep, tmp_path):
     assert "grpo, left out" in texts(tmp_path / "entropy_mean_rollouts.svg")
 
 
+@pytest.mark.slow
 def test_equal_cost_is_an_axis_where_it_was_logged(sweep, tmp_path):
     spent = {"throughput/tokens": list(range(40)), "throughput/seconds": list(range(40))}
     found = pictures(sweep(metrics=TARGET | spent), tmp_path)
@@ -57,17 +58,18 @@ def test_many_groups_get_a_panel_each(sweep, tmp_path):
     assert all(f"m{i}" in written for i in range(8)) and len(found) == 3
 
 
-@pytest.mark.parametrize("label", ["a $x^2 label", "_hidden", "back\\slash", "<b>&"])
+@pytest.mark.parametrize("label", ["_a $x^2 label", "back\\slash <b>&"])
 def test_a_name_is_drawn_as_it_is(a_run, tmp_path, label):
-    runs = find([a_run(tmp_path / "run")], label)
+    runs = find([a_run(tmp_path / "run", scores={})], label)
     groups, included = group(runs).groups, {run.folder for run in runs}
     draw(curve_pictures(groups, included, curve_lines(groups, included), tmp_path), many=False)
     assert label in texts(tmp_path / "entropy_mean_rollouts.svg")
 
 
 def test_the_same_picture_is_the_same_file(sweep, tmp_path):
+    runs = sweep(seeds=(0,))
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        pictures(sweep(), tmp_path / name)
+        assert pictures(runs, tmp_path / name)
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name

@@ -1,19 +1,21 @@
 import re
 
 import pytest
+from fixtures.runs import write_sweep
 
 from isentropic.reporting.render import markdown
 from isentropic.reporting.render.report import findings
 from isentropic.runs.run import find
 
 
-@pytest.fixture
-def written(sweep, tmp_path):
-    folder = sweep()
-    (tmp_path / "figures").mkdir()
-    report = findings(find([folder]), [folder], "isentropic report sweep", (), None, tmp_path / "figures")
-    markdown.write(report, tmp_path)
-    return tmp_path
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    home = tmp_path_factory.mktemp("written")
+    folder = write_sweep(home / "sweep")
+    (home / "figures").mkdir()
+    report = findings(find([folder]), [folder], "isentropic report sweep", (), None, home / "figures")
+    markdown.write(report, home)
+    return home
 
 
 def test_the_text_says_first_what_differs_and_what_cannot_be_claimed(written):
@@ -38,7 +40,6 @@ def test_every_picture_of_the_text_is_there_and_has_an_alt_text(written):
     assert all((written / path).is_file() and len(alt) > 30 for alt, path in found)
 
 
-@pytest.mark.slow
 def test_the_table_for_a_paper_has_an_interval_per_score(written):
     lines = (written / "table.tex").read_text().splitlines()
     assert (
@@ -52,7 +53,6 @@ def test_the_table_for_a_paper_has_an_interval_per_score(written):
 
 def test_names_cannot_break_the_markup(a_run, tmp_path):
     runs = find([a_run(tmp_path / "run")], "50%_of|$x$ <b>&\n# {head}")
-    (tmp_path / "figures").mkdir()
-    report = findings(runs, [tmp_path], "command", (), None, tmp_path / "figures")
+    report = findings(runs, [tmp_path], "command", (), None, None)
     assert r"50%\_of\|$x$ \<b>& # {head}" in markdown.markdown(report)
     assert r"50\%\_of|\$x\$ <b>\& \# \{head\} & 1 &" in markdown.latex(report)

@@ -9,8 +9,7 @@ from isentropic.runs.run import find
 @pytest.fixture
 def exported(tmp_path):
     def make(folder):
-        (tmp_path / "figures").mkdir(exist_ok=True)
-        report = findings(find([folder]), [folder], "command", (), None, tmp_path / "figures")
+        report = findings(find([folder]), [folder], "command", (), None, None)
         parquet.runs(report, tmp_path)
         parquet.curves(report, tmp_path)
         return pq.read_table(tmp_path / "runs.parquet"), pq.read_table(tmp_path / "curves.parquet")

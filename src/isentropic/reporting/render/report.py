@@ -48,12 +48,12 @@ def findings(
     command: str,
     ignore: Iterable[str],
     against: str | None,
-    figures: Path,
+    figures: Path | None,
     primary: str | None = None,
     called: str = "--against",
     more: Sequence[str] = (),  # metrics to draw besides
 ) -> Report:
-    """Draws into `figures`. Raises ValueError for a key to ignore, a label or a primary metric that there is not."""
+    """Draws into `figures`, if given. Raises ValueError for a key to ignore, label or primary metric there is not."""
     grouping = group(runs, ignore)
     reference = _reference(grouping.groups, against, called)
     repeated = twice(grouping.groups)
@@ -66,9 +66,10 @@ def findings(
     compared = comparisons(scored, reference, len(grouping.groups) - 1, first, alone=against is not None)
     lines = curve_lines(shown, included, more)
     looks = styles(len(shown), _differing(shown, compared, reference, first))
-    drawings = headline(told(compared, reference, first), dict(zip(map(id, shown), looks, strict=True)), figures)
-    drawings += overview(shown, included, lines, figures, looks) + score_pictures(shown, scored, figures, looks)
-    drawings += curve_pictures(shown, included, lines, figures, looks)
+    place = figures or Path()
+    drawings = headline(told(compared, reference, first), dict(zip(map(id, shown), looks, strict=True)), place)
+    drawings += overview(shown, included, lines, place, looks) + score_pictures(shown, scored, place, looks)
+    drawings += curve_pictures(shown, included, lines, place, looks)
     return Report(
         title=f"{len(runs)} run{'s' if len(runs) != 1 else ''} of {', '.join(folder.name for folder in folders)}",
         command=command,
@@ -87,7 +88,7 @@ def findings(
         verdicts=dict(zip((run.folder for run in runs), spread(judge, runs, chunk=500), strict=True)),
         odd=odd(grouping.groups),
         silent=[metric for (metric, axis), drawn in lines.items() if axis == "rollouts" and silent(drawn)],
-        pictures=draw(drawings, many=len(shown) > COLOURED),
+        pictures=draw(drawings if figures else [], many=len(shown) > COLOURED),
     )
 
 
