@@ -8,7 +8,7 @@ RUN := .venv/bin/python
 # A machine that sets this has each process compile thousands of files again, which takes half of a short run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all test-slurm test-processors setup check lock format
+.PHONY: train test test-all test-every test-slurm test-processors setup check lock format
 
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
@@ -19,7 +19,9 @@ test: check  ## static checks, then the tests but for the slow ones; `make test 
 	@echo "pytest"
 	@$(PYTEST) -m "not slow and not slurm" $(ARGS)
 
-test-all: check  ## static checks, then every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
+test-all: check test-every  ## static checks, then every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
+
+test-every: setup  ## the tests alone
 	@echo "pytest"
 	@$(PYTEST) $(ARGS)
 

@@ -16,14 +16,13 @@ def judged(run: Path, step: int) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(ranked, quickstart, tmp_path):
-    run, _ = quickstart
-    path = run / "checkpoints" / "last.ckpt"
-    result = ranked("eval", "algorithm=grpo", f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/eval", ranks=1)
+def test_the_last_checkpoint_scores_as_at_the_end_of_its_run(ranked, short, tmp_path):
+    path, asked = short / "checkpoints" / "last.ckpt", ["algorithm=grpo", "sampler=transformers"]
+    result = ranked("eval", *asked, f"ckpt_path={path}", f"hydra.run.dir={tmp_path}/eval", ranks=1)
     assert result.returncode == 0, result.stderr
     scores = json.loads((tmp_path / "eval" / "scores.json").read_text())
     assert (scores.pop("checkpoint"), scores.pop("split")) == (str(path), "test")
-    assert scores == pytest.approx(judged(run, 2))
+    assert scores == pytest.approx(judged(short, 1))
     assert {"avg@8", "avg@8_low", "avg@8_high", "pass@16", "pass@16_low", "pass@16_high"} == set(scores)
     assert '"pass@16"' in result.stdout
 

@@ -175,11 +175,10 @@ def as_a_user(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_user, tmp_path):
+def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_user, forks, tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    process = as_a_user(f"subject={SHIPPED}", *FEW, f"folder={whole}")
-    out, err = process.communicate(timeout=600)
-    assert process.returncode == 0 and "countdown[6]/avg@4" in out, err
+    (ended,) = forks("isentropic", (["eval", f"subject={SHIPPED}", *FEW, f"folder={whole}"], {}))
+    assert ended.returncode == 0 and "countdown[6]/avg@4" in ended.stdout, ended.stderr
     process = as_a_user(f"subject={SHIPPED}", *FEW, "batch=1", f"folder={cut}")
     while process.poll() is None and (not (cut / ANSWERS).exists() or (cut / ANSWERS).read_text().count("\n") < 3):
         time.sleep(0.02)
@@ -187,9 +186,8 @@ def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_
     process.communicate()
     there = len(texts(cut))
     assert process.returncode == -signal.SIGKILL and 3 <= there < 24
-    process = as_a_user(f"subject={SHIPPED}", *FEW, f"folder={cut}")
-    out, err = process.communicate(timeout=600)
-    assert process.returncode == 0 and f"{there} of 24 answers are there already" in out, err
+    (ended,) = forks("isentropic", (["eval", f"subject={SHIPPED}", *FEW, f"folder={cut}"], {}))
+    assert ended.returncode == 0 and f"{there} of 24 answers are there already" in ended.stdout, ended.stderr
     assert texts(cut) == texts(whole)
     assert (cut / "scores.json").read_text() == (whole / "scores.json").read_text()
 
@@ -203,10 +201,9 @@ def test_the_shipped_model_is_judged_and_after_a_kill_the_same_scores_come(as_a_
         ("regrade=nowhere", "grader=boxed_string"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(as_a_user, arguments):
-    process = as_a_user(*arguments)
-    _, err = process.communicate(timeout=600)
-    assert process.returncode == 2 and err.startswith("error: ") and err.count("\n") == 1
+def test_bad_input_is_one_sentence_and_exit_code_2(forks, arguments):
+    (ended,) = forks("isentropic", (["eval", *arguments], {}))
+    assert ended.returncode == 2 and ended.stderr.startswith("error: ") and ended.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -219,15 +216,15 @@ def test_a_run_is_judged_by_its_own_settings_and_a_difference_is_said(quickstart
 
 
 @pytest.mark.slow
-def test_two_evaluations_do_not_share_a_folder(as_a_user, tmp_path):
+def test_two_evaluations_do_not_share_a_folder(as_a_user, forks, tmp_path):
     first = as_a_user(f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval")
     while first.poll() is None and not (tmp_path / "eval" / ANSWERS).exists():
         time.sleep(0.05)
-    second = as_a_user(f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval")
-    _, err = second.communicate(timeout=600)
+    asked = ["eval", f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval"]
+    (second,) = forks("isentropic", (asked, {}))
     first.kill()
     first.communicate()
-    assert second.returncode == 2 and "is the folder of a run that goes on in another process" in err
+    assert second.returncode == 2 and "is the folder of a run that goes on in another process" in second.stderr
 
 
 def test_several_graders_are_asked_and_their_agreement_and_the_comparison_stand_on_the_card(on_file, tmp_path, capsys):

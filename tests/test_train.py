@@ -278,27 +278,32 @@ def test_adapters_learn_alike_on_one_rank_and_on_two_and_are_saved_alone(ranked,
     assert all(".lora_" in name for name in last(one)["state_dict"])
 
 
+ONCE = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
+
+
+@pytest.fixture(scope="module")
+def twice(inside) -> Path:
+    """On one rank, padded, and with log-probs read again before the update."""
+    return inside(train, *ONCE, "policy.skip_old_logp_forward=false")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("share", ["false", "true"])
-def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, inside, tmp_path, share):
-    once = ["algorithm=grpo", "policy.optimization.mini_batch=32", "policy.optimization.micro_batch=4"]
-    alone = inside(train, *once, "policy.skip_old_logp_forward=false")
+def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, twice, tmp_path, share):
     packed = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "policy.model.packing=true"]
     packed += [f"policy.model.share_prompts={share}"]
     packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.max_tokens_per_micro_batch=100"]
     packed += ["policy.optimization.micro_batch=null", "policy.optimization.sharded_gradients=true"]
-    result = ranked("train", *once, *packed, f"hydra.run.dir={tmp_path}/run", ranks=2)
+    result = ranked("train", *ONCE, *packed, f"hydra.run.dir={tmp_path}/run", ranks=2)
     assert result.returncode == 0, result.stderr
-    assert_same(leaves(rows(tmp_path / "run")), leaves(rows(alone)), 1e-5)
-    assert_same(learnt(tmp_path / "run"), learnt(alone), 1e-5)
+    assert_same(leaves(rows(tmp_path / "run")), leaves(rows(twice)), 1e-5)
+    assert_same(learnt(tmp_path / "run"), learnt(twice), 1e-5)
 
 
 @pytest.mark.slow
-def test_an_engine_gets_weights_with_adapters_merged_in(ranked, tmp_path):
+def test_an_engine_gets_weights_with_adapters_merged_in(inside):
     adapted = ["policy/adapter=lora", "policy.adapter.rank=4", "policy.optimization.lr=0.03"]
-    result = ranked("train", *adapted, "evaluation=[]", f"hydra.run.dir={tmp_path}/run", ranks=1)
-    assert result.returncode == 0, result.stderr
-    steps = rows(tmp_path / "run")
+    steps = rows(inside(train, *adapted, "evaluation=[]"))
     for row in steps.values():
         assert max(row["sampler/logp_gap"], row["sampler/canary_gap"]) < 1e-4
     assert abs(steps[2]["entropy/measured_change"]) > 1e-3, "nothing was learnt"
@@ -334,14 +339,11 @@ def test_dapo_whole_pays_samples_anew_and_shapes(inside):
 
 
 @pytest.mark.slow
-def test_a_sweep_of_quick_checks_leaves_a_folder_each(ranked, tmp_path):
-    sweep = ["seed=1,2", f"hydra.sweep.dir={tmp_path}/sweep", "-m"]
-    result = ranked("train", "debug=fdr", "sampler=transformers", *sweep, ranks=1)
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    left = [sorted(path.name for path in (tmp_path / "sweep" / job).iterdir()) for job in ("seed=1", "seed=2")]
-    assert left[0] == left[1] and set(left[0]) >= {"config.yaml", "config_sources.txt"}
-    assert "metrics.csv" not in left[0]
+def test_a_quick_check_leaves_a_folder_without_metrics(forks, tmp_path):
+    (result,) = forks("isentropic.train", (["experiment=quickstart", "debug=fdr", f"hydra.run.dir={tmp_path}/run"], {}))
+    assert result.returncode == 0 and "Traceback" not in result.stderr, result.stderr
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left >= {"config.yaml", "config_sources.txt"} and "metrics.csv" not in left
 
 
 def test_how_answers_are_judged_is_told_and_kept(tmp_path, capsys):

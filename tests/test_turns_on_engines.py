@@ -31,47 +31,21 @@ def log_probs(policy, batch, temperature):
     return torch.cat([found.new_zeros(len(found), 1), found], 1)
 
 
-@pytest.fixture
-def two(tiny_model, forks, tmp_path):
-    """What two ranks played, by the engine that they have; one that waits for ever fails."""
-
-    def run(engine):
-        arguments = [([tiny_model, tmp_path, rank, json.dumps(engine)], {}) for rank in range(2)]
-        for rank in forks(SCRIPT, *arguments):
-            assert rank.returncode == 0, rank.stderr
-        return [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2)]
-
-    return run
-
-
 @pytest.mark.slow
-def test_ranks_whose_episodes_end_after_one_and_six_turns_do_not_wait_for_each_other(two, script, tiny_model):
-    found = two(None)
+def test_ranks_whose_episodes_end_after_one_and_six_turns_do_not_wait_for_each_other(
+    forks, script, tiny_model, tmp_path
+):
+    """On two with vLLM it is tried by sampler/vllm/test_colocated.py."""
+    for rank in forks(SCRIPT, *(([tiny_model, tmp_path, rank], {}) for rank in range(2))):
+        assert rank.returncode == 0, rank.stderr
     alone = script(SCRIPT)
     sampler = TransformersSampler(tiny_model, "float32", "cpu", 64, 64)
     sampler.start()
     whole = [alone.described(batch) for batch in alone.played(sampler, tiny_model)]
-    for rank, said in enumerate(found):
+    for rank in range(2):
+        said = json.loads((tmp_path / f"rank{rank}.json").read_text())
         assert said["turns"] == [7, 7]  # 1 on the one, 6 on the other
         assert [batch["rows"] for batch in said["batches"]] == [batch["rows"] for batch in whole[rank::2]]
-
-
-@pytest.mark.slow
-@needs_vllm
-@pytest.mark.parametrize("together", [1, 2], ids=["an engine each", "one engine"])
-def test_ranks_with_vllm_whose_episodes_end_apart_do_not_wait_for_each_other(two, tiny_model, together):
-    changes = {"load_format": "dummy", "sleep_level": 0, "max_model_len": 64, "tensor_parallel_size": together}
-    policy = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32)
-    for rank, said in enumerate(two(COLOCATED | changes)):
-        assert said["turns"] == [7, 7]
-        for batch in said["batches"]:
-            expected = []
-            for tokens, mask, turn in batch["rows"]:
-                assert max(turn) == (0, 5)[rank]
-                with torch.no_grad():
-                    logp = policy(torch.tensor([tokens])).logits[0].log_softmax(-1)
-                expected += [float(logp[i - 1, tokens[i]]) for i, chosen in enumerate(mask) if chosen]
-            assert batch["logp"] == pytest.approx(expected, abs=1e-4)
 
 
 def check_calculator(parts, sampler):

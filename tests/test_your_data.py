@@ -51,6 +51,7 @@ def run(tiny_model, tmp_path, monkeypatch):
         ]  # fmt: skip
         program, command, *overrides = shlex.split(line)
         assert (program, command) == ("isentropic", "train")
+        small += ["task.workers=1"] if "task=data" in overrides else []
         lines = [*small, *(quoted(one) for one in overrides)]
         check_jobs(loader_of(CONFIGS), "train", lines, sweep=False)
         with parts(compose(loader_of(CONFIGS), "train", lines)) as (_, _policy, data):

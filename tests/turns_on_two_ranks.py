@@ -1,4 +1,7 @@
-"""One rank of two whose episodes end after 1 and after 6 turns; run by test_turns_on_engines.py."""
+"""One rank of two whose episodes end after 1 and after 6 turns; run by test_turns_on_engines.py.
+
+sampler/vllm/two_ranks.py plays the same.
+"""
 
 import json
 import sys
@@ -15,7 +18,6 @@ from isentropic.rollout.stream import EvaluationStream
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Decoding, Sampler
 from isentropic.sampler.hf import TransformersSampler
-from isentropic.sampler.vllm.colocated import VllmSampler
 from isentropic.task import Problem, Verdict
 from isentropic.task.environment import Environment, Reply
 
@@ -69,10 +71,10 @@ def described(batch):
 
 
 if __name__ == "__main__":
-    path, folder, rank, engine = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+    path, folder, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    sampler = VllmSampler(path, **engine) if engine else TransformersSampler(path, "float32", "cpu", 64, 64)
+    sampler = TransformersSampler(path, "float32", "cpu", 64, 64)
     sampler.start()
     policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
     sampler.update_weights(policy.state_dict().items())

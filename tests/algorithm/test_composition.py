@@ -1,6 +1,5 @@
 """Parts are chosen one by one: any of a kind goes with any of the others."""
 
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import FrozenInstanceError, fields, replace
 from itertools import combinations, permutations
@@ -9,8 +8,8 @@ from random import Random
 
 import pytest
 import torch
+from fixtures.models import unchecked
 from hydra.utils import get_class, instantiate
-from jaxtyping import config
 from omegaconf import OmegaConf
 
 CONFIGS = Path(__file__).parents[2] / "configs/algorithm"
@@ -118,16 +117,6 @@ def cooked(parts, chosen, scope, draw):
     own = {seam: {name: draw.choice(parts[seam, name]) for name in names} for seam, names in chosen.items()}
     single = {seam: next(iter(own[seam].values())) for seam in own if seam not in LISTS}
     return Algorithm(**(single | {seam: own[seam] for seam in LISTS}), scope=scope)
-
-
-@contextmanager
-def unchecked():
-    """Without the checks of shapes, which take most of the time."""
-    config.update("jaxtyping_disable", True)
-    try:
-        yield
-    finally:
-        config.update("jaxtyping_disable", False)
 
 
 @pytest.mark.composition

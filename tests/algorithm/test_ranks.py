@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from fixtures.models import unchecked
 
 from isentropic.reductions import masked_max, masked_mean, masked_std, quantile, top_fraction
 
@@ -41,7 +42,8 @@ def found(algorithms, forks, tmp_path_factory):
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranks_do_not_matter(recipe, algorithms, found, ranks, bigrams, kind):
     policy, batch = ranks.batches()[kind]
-    expected = bigrams.step(algorithms[recipe], policy, batch, 5)
+    with unchecked():
+        expected = bigrams.step(algorithms[recipe], policy, batch, 5)
     assert expected.isfinite().all()
     for world in 2, 4:
         bigrams.close(found[world][kind, recipe], expected)

@@ -13,7 +13,7 @@ WRAPPED = "Solve the following problem and give the last line as an answer. How 
 @pytest.mark.slow
 def test_what_is_wrong_with_a_data_set_is_found(forks, tiny_model: str, tmp_path: Path):
     asked = "How many apples are {} and {} apples?"
-    train = [{"question": asked.format(i, 2), "answer": f"#### {7 if i % 2 else i + 2}"} for i in range(40)]
+    train = [{"question": asked.format(i, 2), "answer": f"#### {7 if i % 2 else i + 2}"} for i in range(20)]
     test = [{"question": asked.format(i, 1), "answer": f"#### {i + 1}"} for i in range(4)]
     train += [{"question": WRAPPED.format(i), "answer": f"#### {i + 1}"} for i in range(3)]
     train += [train[0]]

@@ -1,6 +1,7 @@
 """The pages that are written from the recipes are as new as the recipes."""
 
 import pytest
+from fixtures.models import unchecked
 
 from isentropic.commands import methods_table
 from isentropic.config.recipes import recipes
@@ -12,7 +13,8 @@ AGAIN = "isentropic methods writes it anew"
 
 @pytest.fixture(scope="module")
 def page():
-    return methods_table.page()
+    with unchecked():
+        return methods_table.page()
 
 
 def test_the_table_of_methods_is_as_new_as_the_recipes(page):

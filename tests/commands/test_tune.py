@@ -26,20 +26,19 @@ def test_a_search_goes_on_where_it_was_and_stops_what_falls_behind(tmp_path):
     from isentropic.commands.search_space import parse
     from isentropic.commands.tune import Search, study_of
 
-    first = tune(tmp_path / "s", *TINY, "--trials=2")
+    first = tune(tmp_path / "s", *TINY, "--trials=1")
     assert first.returncode == 0, first.stderr
-    folders = [tmp_path / "s" / str(i) for i in range(2)]
-    assert all("split: validation" in (folder / "config.yaml").read_text() for folder in folders)
-    second = tune(tmp_path / "s", *TINY, "--trials=3")
+    assert "split: validation" in (tmp_path / "s" / "0" / "config.yaml").read_text()
+    second = tune(tmp_path / "s", *TINY, "--trials=2")
     assert second.returncode == 0 and "trial 0" not in second.stdout.partition("|")[0], second.stdout
     table = [line.strip("| ").split(" | ") for line in second.stdout.splitlines() if line.startswith("|")][2:]
-    assert [row[-1] for row in table] == ["done", "done", "stopped"]
-    assert float(table[0][2]) > float(table[1][2]) and float(table[2][2]) < float(table[0][2])
-    assert int(table[2][3]) < 4, "the third was not stopped before its end"
+    assert [row[-1] for row in table] == ["done", "stopped"]
+    assert float(table[1][2]) < float(table[0][2])
+    assert int(table[1][3]) < 4, "the second was not stopped before its end"
     assert second.stdout.rstrip().endswith(f"algorithm.control.target={table[0][1]}"), second.stdout
     fixed, spaces = parse([one.replace("..0.3", "..0.5") for one in TINY if not one.startswith("--")])
     with pytest.raises(ValueError, match="holds a search with spaces"):
-        study_of(Search(tmp_path / "s", fixed, spaces, "control/target", 3, 1))
+        study_of(Search(tmp_path / "s", fixed, spaces, "control/target", 2, 1))
 
 
 def test_a_trial_whose_search_was_killed_goes_on_in_its_folder(tmp_path):

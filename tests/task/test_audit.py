@@ -47,9 +47,9 @@ def test_a_task_of_reasoning_gym_is_tried_in_its_own_processes():
     task = ReasoningGym(
         name="complex_arithmetic", options={}, template="{question}", partial_credit=True, **SETTINGS, **JUDGED
     )
-    found = audit(task, task.problems("train")[:20])
+    found = audit(task, task.problems("train")[:12], (*FEW, "inf", "nan+nanj", "1+1j"), golds_tried=4)
     task.close()
-    assert found.best.correct <= 3 / 20 and found.unearnable == []
+    assert found.best.correct <= 2 / 12 and found.unearnable == []
 
 
 def test_golds_that_nobody_can_earn_are_listed(tmp_path):
@@ -103,8 +103,7 @@ def test_what_no_one_worked_out_earns_in_no_task_of_reasoning_gym_but_those_of_t
     found: dict[str, float] = {}
     for name in told:
         made = create_dataset(name, seed=5, size=FEW_PROBLEMS)
-        found[name] = max(
-            sum(earned(name, made[i], answer) for i in range(FEW_PROBLEMS)) / FEW_PROBLEMS for answer in FEW
-        )
+        entries = [made[i] for i in range(FEW_PROBLEMS)]
+        found[name] = max(sum(earned(name, entry, answer) for entry in entries) / FEW_PROBLEMS for answer in FEW)
     assert {name for name, mean in found.items() if mean > 0.35 and not told[name]} == set()
     assert {name for name, mean in found.items() if mean > 0.35}, "where an answer is one of two, one of them is"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fixtures.hostile import Bait
+from fixtures.hostile import Bait, as_user
 from fixtures.hostile_answers import EXPRESSIONS, FOLDER, HEAVY, LATEX, TEXTS, bought
 
 from isentropic.task.judge_pool import JudgePool
@@ -14,15 +14,19 @@ JUDGE = "isentropic.task.math_judge:judge"
 KINDS = {"math": ("", r"So \boxed{%s}"), "gsm8k": ("####", "So\n#### %s")}
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["as one is", "as another user"])
+def judges(request):
+    made = JudgePool(JUDGE, workers=1, timeout=0.5, memory=2.0)
+    made.pool = Pool(replace(made.pool.settings, **as_user(request)), 1)
+    yield made
+    made.close()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
 @pytest.mark.slow
-@pytest.mark.parametrize("user", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_hostile_answer_does_what_it_wants(kind, user, request):
-    marker, shape = KINDS[kind]
-    judges, bait = JudgePool(JUDGE, workers=1, timeout=0.5, memory=2.0), Bait(Path(FOLDER))
-    if user:
-        judges.pool = Pool(replace(judges.pool.settings, command=request.getfixturevalue("another_user")), 1)
+def test_no_hostile_answer_does_what_it_wants(kind, judges):
+    (marker, shape), bait = KINDS[kind], Bait(Path(FOLDER))
     texts = [shape % answer for answer in (*EXPRESSIONS, *HEAVY, *LATEX)] + TEXTS
     try:
         judges([("72", shape % "72", marker, "strict")])
@@ -31,10 +35,9 @@ def test_no_hostile_answer_does_what_it_wants(kind, user, request):
         def judge(texts):
             return judges([("72", text, marker, "strict") for text in texts])
 
-        assert bought(judge, texts, shape % "72", shape % "71") == {}
+        assert bought(judge, texts, shape % "72", shape % "71", list(KINDS).index(kind)) == {}
         assert judges.pool.workers[0].process is server and server.poll() is None and bait.untouched()
     finally:
-        judges.close()
         shutil.rmtree(bait.path)
 
 

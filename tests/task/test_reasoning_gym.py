@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fixtures.hostile import Bait
+from fixtures.hostile import Bait, as_user
 from fixtures.hostile_answers import EXPRESSIONS, FOLDER, HEAVY, TEXTS, bought
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,7 +73,7 @@ def test_a_partial_score_is_a_reward_where_that_is_asked_for_but_not_right():
 
 @pytest.mark.slow
 def test_what_the_model_wrote_may_raise_or_hang_the_scorer():
-    gym = task("spiral_matrix", timeout=3.0)
+    gym = task("spiral_matrix", timeout=0.5)
     problem = gym.problems("train")[0]
     right = problem.reference["answer"]
     texts = ["Answer: [9**9**9**9]", "Answer: [exit(1)]", f"Answer: {right}"]
@@ -152,33 +152,44 @@ EVALUATING = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def gyms():
+    return {name: task(name, timeout=0.25) for name in EVALUATING}
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["as one is", "as another user"])
+def server(gyms, request):
+    """One for all of these tasks."""
+    own = [gym.judges.pool.settings for gym in gyms.values()]
+    warm = [call for settings in own for call in settings.warm]
+    pool = Pool(replace(own[0], warm=warm, **as_user(request)), 1)
+    yield pool
+    pool.close()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
 @pytest.mark.slow
-@pytest.mark.parametrize("user", [False, True])
 @pytest.mark.parametrize("name", EVALUATING)
-def test_no_hostile_answer_does_what_it_wants_or_forges_its_own_verdict(name, user, request):
-    """These scorers evaluate what they are given. Hostile answers are tried as they are, as a sum, and as a list."""
-    gym, bait = task(name, timeout=0.5), Bait(Path(FOLDER))
+def test_no_hostile_answer_does_what_it_wants_or_forges_its_own_verdict(name, gyms, server):
+    """These scorers evaluate what they are given. Hostile answers are tried as they are, and as a sum or a list."""
+    gym, bait = gyms[name], Bait(Path(FOLDER))
     problem = gym.problems("train")[0]
-    if user:
-        gym.judges.pool = Pool(replace(gym.judges.pool.settings, command=request.getfixturevalue("another_user")), 1)
+    gym.judges.pool = server
     right = f"Answer: {problem.reference['answer']}"
-    shapes = (
-        ("Answer: %s", "Answer: [%s]") if "matrix" in name or "queens" in name else ("Answer: %s", "Answer: 1 + %s")
-    )
-    texts = [shape % answer for shape in shapes for answer in EXPRESSIONS]
-    texts += [f"Answer: {answer}" for answer in HEAVY] + TEXTS
+    other = "Answer: [%s]" if "matrix" in name or "queens" in name else "Answer: 1 + %s"
+    first = [f"Answer: {answer}" for answer in (*EXPRESSIONS, *HEAVY)] + TEXTS
+    second = [other % answer for answer in EXPRESSIONS]
     try:
         gym.verify([problem], [right])
-        server = gym.judges.pool.workers[0].process
+        process = server.workers[0].process
 
         def judge(texts):
             return gym.verify([problem] * len(texts), texts)
 
-        assert bought(judge, texts, right, "Answer: 1 + 1") == {}
-        assert gym.judges.pool.workers[0].process is server and server.poll() is None and bait.untouched()
+        for turn, texts in enumerate((first, second)):
+            assert bought(judge, texts, right, "Answer: 1 + 1", turn) == {}
+        assert server.workers[0].process is process and process.poll() is None and bait.untouched()
     finally:
-        gym.close()
         shutil.rmtree(bait.path)
 
 

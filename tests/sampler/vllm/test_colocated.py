@@ -327,18 +327,21 @@ def test_an_untied_bfloat16_model_that_starts_without_weights(sampler, tiny_mode
     untied.stop()
 
 
+@pytest.fixture(scope="module", params=[1, 2], ids=["an engine each", "one engine"])
+def ranks(tiny_model, forks, tmp_path_factory, request):
+    """What each of two ranks of a world found."""
+    script, folder = Path(__file__).with_name("two_ranks.py"), tmp_path_factory.mktemp("ranks")
+    changes = {"load_format": "dummy", "sleep_level": 0, "max_model_len": 64, "tensor_parallel_size": request.param}
+    engine = json.dumps(COLOCATED | changes)
+    for rank in forks(script, *(([tiny_model, folder, rank, engine], {}) for rank in range(2))):
+        assert rank.returncode == 0, rank.stderr
+    return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
+
+
 @pytest.mark.slow
 @needs_vllm
-@pytest.mark.parametrize("together", [1, 2], ids=["an engine each", "one engine"])
-def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(
-    tiny_model, forks, tmp_path, policy, reference, together
-):
-    script = Path(__file__).with_name("two_ranks.py")
-    changes = {"load_format": "dummy", "sleep_level": 0, "max_model_len": 64, "tensor_parallel_size": together}
-    engine = json.dumps(COLOCATED | changes)
-    for rank in forks(script, *(([tiny_model, tmp_path, rank, engine], {}) for rank in range(2))):
-        assert rank.returncode == 0, rank.stderr
-    first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2))
+def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(ranks, policy, reference):
+    first, second = ranks
     assert first["left"] == second["left"] == [], "a run that is killed would keep the next from starting"
     assert first["environment"] == ["0", "0", "2"]
     assert second["environment"] == ["1", "1", "2"]
@@ -349,3 +352,17 @@ def test_ranks_of_a_world_have_engines_of_their_own_or_one_together(
     assert len(second["tokens"]) == 3
     assert first["tokens"]["4"] == second["tokens"]["4"]  # a seed and a prompt, whichever rank draws
     assert first["scores"] == second["scores"] == pytest.approx(reference(policy, [2], [3, 4, 5], 1.0), abs=1e-4)
+
+
+@pytest.mark.slow
+@needs_vllm
+def test_ranks_whose_episodes_end_after_one_and_six_turns_do_not_wait_for_each_other(ranks, policy):
+    for rank, said in enumerate(ranks):
+        assert said["turns"] == [7, 7]  # 1 on the one, 6 on the other
+        for batch in said["batches"]:
+            expected = []
+            for tokens, mask, turn in batch["rows"]:
+                assert max(turn) == (0, 5)[rank]
+                logp = policy(torch.tensor([tokens])).logits[0].log_softmax(-1)
+                expected += [float(logp[i - 1, tokens[i]]) for i, chosen in enumerate(mask) if chosen]
+            assert batch["logp"] == pytest.approx(expected, abs=1e-4)

@@ -1,9 +1,11 @@
+import getpass
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPException
@@ -19,7 +21,7 @@ from transformers import AutoModelForCausalLM
 from isentropic.sampler import Decoding
 from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.colocated import available
-from isentropic.sampler.vllm.http import DIRECT, Service, serve
+from isentropic.sampler.vllm.http import DIRECT, Service, kernels, serve
 from isentropic.sampler.vllm.server import VllmServerSampler
 
 pytestmark = pytest.mark.slow
@@ -249,6 +251,7 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     for name in ("WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "GITHUB_TOKEN", "DB_PASSWORD"):
         monkeypatch.setenv(name, "hidden")
     monkeypatch.setenv("HF_TOKEN", "of the hub")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
     fake = tmp_path / "python"
     fake.write_text(f'#!/bin/sh\ncase "$2" in *keeper.py) exec {sys.executable} "$@";; esac\nexec env\n')
@@ -258,8 +261,26 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     assert server.process and server.process.wait(300) == 0
     said = (tmp_path / "log").read_text()
     assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
+    assert f"TORCHINDUCTOR_CACHE_DIR={kernels()['TORCHINDUCTOR_CACHE_DIR']}\n" in said
     assert "hidden" not in said and "HF_TOKEN=of the hub\n" in said and "TOKENIZERS_PARALLELISM=false\n" in said
     assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
+
+
+def test_kernels_are_kept_where_no_other_user_could_have_put_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = Path(kernels()["TORCHINDUCTOR_CACHE_DIR"])
+    assert kept.parent == tmp_path and kept.stat().st_mode & 0o77 == 0 and kernels()
+    kept.rename(tmp_path / "another")
+    if os.geteuid() == 0:
+        kept.mkdir()
+        os.chown(kept, 12345, 12345)
+        assert kernels() == {}
+        kept.rmdir()
+        kept.symlink_to(tmp_path / "another")
+        os.lchown(kept, 12345, 12345)
+        assert kernels() == {}
+    monkeypatch.setattr(getpass, "getuser", lambda: {}["nobody"])
+    assert kernels() == {}
 
 
 def test_no_proxy_stands_between_the_two(monkeypatch):
@@ -317,14 +338,18 @@ def test_a_server_listens_on_no_port_that_answers(sampler):
         for handle in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):
                 inodes.add(os.readlink(handle).removeprefix("socket:[").removesuffix("]"))
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[9] in inodes and words[3] == "0A":
-                address, port = words[1].split(":")
-                assert address == "0100007F", f"a socket of the server is open to other machines: {line}"
-                with pytest.raises((OSError, HTTPException)):
-                    DIRECT.open(f"http://127.0.0.1:{int(port, 16)}/health", timeout=5)
+    lines = [line for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
+    listening = [words[1].split(":") for words in map(str.split, lines) if words[9] in inodes and words[3] == "0A"]
+    assert {address for address, _ in listening} <= {"0100007F"}, "a socket of the server is open to other machines"
+    with ThreadPoolExecutor(max(1, len(listening))) as askers:  # all at once: most are silent until the time is over
+        assert not any(askers.map(answers, [int(port, 16) for _, port in listening]))
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError, HTTPException):
+        DIRECT.open(f"http://127.0.0.1:{port}/health", timeout=5)
+        return True
+    return False
 
 
 def processes_of(session: int) -> list[int]:
@@ -337,8 +362,7 @@ def processes_of(session: int) -> list[int]:
 
 
 RUN = """
-import os, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background takes away
+import sys, time
 from pathlib import Path
 from isentropic.sampler.vllm.server import VllmServerSampler
 settings = dict(path=sys.argv[1], dtype="float32", max_model_len=256, max_num_seqs=64, max_num_batched_tokens=256,
@@ -350,47 +374,58 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 sampler.update_weights(AutoModelForCausalLM.from_pretrained(sys.argv[1]).state_dict().items())
 print(sampler.service.process.pid, sampler.service.url, flush=True)
-if sys.argv[3] == "stop":
-    sampler.stop()
-elif sys.argv[3] == "SIGINT":
-    try:
-        time.sleep(600)
-    finally:
-        sampler.stop()
-else:
-    time.sleep(600)
+time.sleep(600)
 """
 
 
 @needs_vllm
-@pytest.mark.parametrize("end", ["stop", "SIGINT", "SIGTERM", "SIGKILL", "engine"])
-def test_nothing_is_left_of_a_server_however_its_trainer_ends(tiny_model, tmp_path, end):
-    """No process, no file and no shared memory; where the engine alone is killed, the server goes too."""
+@pytest.mark.parametrize("end", ["trainer", "engine"])
+def test_nothing_is_left_of_a_server_whose_trainer_or_engine_is_killed(tiny_model, tmp_path, end):
+    """No process, no file and no shared memory; where the engine alone is killed, the server goes too.
+
+    test_keeper.py ends trainers in other ways too.
+    """
     with tempfile.TemporaryDirectory(prefix="place-", dir="/tmp") as place:
-        variables = os.environ | {"TMPDIR": place, "PYTHONPATH": os.pathsep.join(sys.path)}
+        variables = os.environ | {"TMPDIR": place, "PYTHONPATH": os.pathsep.join(sys.path)} | kernels()
         trainer = subprocess.Popen(
-            [sys.executable, "-c", RUN, tiny_model, str(tmp_path / "log"), end], env=variables, text=True,
+            [sys.executable, "-c", RUN, tiny_model, str(tmp_path / "log")], env=variables, text=True,
             stdout=subprocess.PIPE,
         )  # fmt: skip
         assert trainer.stdout
         words = trainer.stdout.readline().split()
         assert words, (tmp_path / "log").read_text()[-2000:]
         pid, folder = int(words[0]), Path(words[1].removeprefix("unix:")).parent
-        if end != "stop":
-            assert (folder / "weights" / "model.safetensors").exists() and folder.parent == Path(place)
-            everyone, held = processes_of(pid), keeper.held(processes_of(pid))
-            assert len(everyone) > 2 and held
-            if end == "engine":
-                (engine,) = (one for one in everyone if "EngineCore" in Path(f"/proc/{one}/cmdline").read_text())
-                os.kill(engine, signal.SIGKILL)
-            else:
-                trainer.send_signal(signal.Signals[end])
-            limit = time.monotonic() + 300
-            while any(keeper.begun(one) for one in everyone):
-                assert time.monotonic() < limit
-                time.sleep(0.1)
-            assert not [name for name in held if (keeper.MEMORY / name).exists()]
-        trainer.kill() if end == "engine" else None
+        assert (folder / "weights" / "model.safetensors").exists() and folder.parent == Path(place)
+        everyone, held = processes_of(pid), keeper.held(processes_of(pid))
+        assert len(everyone) > 2 and held
+        if end == "engine":
+            (engine,) = (one for one in everyone if "EngineCore" in Path(f"/proc/{one}/cmdline").read_text())
+            os.kill(engine, signal.SIGKILL)
+        else:
+            trainer.kill()
+        await_end(everyone, held)
+        trainer.kill()
         trainer.wait(300)
         assert [path.name for path in Path(place).iterdir() if path.name.startswith(keeper.PREFIX)] == []
         assert not [one for one in processes_of(pid) if keeper.begun(one)]  # a zombie has ended
+
+
+@needs_vllm
+def test_nothing_is_left_of_a_server_that_was_stopped(sampler, policy):
+    """The last to ask it."""
+    sampler.update_weights(policy.state_dict().items())
+    assert sampler.service and sampler.service.process
+    pid, folder = sampler.service.process.pid, Path(sampler.service.url.removeprefix("unix:")).parent
+    everyone, held = processes_of(pid), keeper.held(processes_of(pid))
+    assert (folder / "weights" / "model.safetensors").exists() and len(everyone) > 2 and held
+    sampler.stop()
+    await_end(everyone, held)
+    assert not folder.exists() and not [one for one in processes_of(pid) if keeper.begun(one)]
+
+
+def await_end(everyone: list[int], held: set[str]) -> None:
+    limit = time.monotonic() + 300
+    while any(keeper.begun(one) for one in everyone):
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    assert not [name for name in held if (keeper.MEMORY / name).exists()]

@@ -1,4 +1,4 @@
-"""One rank of a world with an engine of its own on each; run by test_vllm.py."""
+"""One rank of a world with an engine of its own on each, or one together; run by test_colocated.py."""
 
 import json
 import os
@@ -8,6 +8,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from transformers import AutoModelForCausalLM
+
+sys.path.append(str(Path(__file__).parents[2]))
+from turns_on_two_ranks import described, played
 
 from isentropic.sampler import Decoding
 from isentropic.sampler.vllm.colocated import VllmSampler, available
@@ -29,10 +32,13 @@ if rank:  # and once more where the other only joins
     assert again == groups
 sampler.participate_idle(decoding)
 scores = sampler.score([2, 3, 4, 5])
+batches = played(sampler, path)
 dist.barrier()
 sampler.stop()
 total = torch.ones(1)
 dist.all_reduce(total)  # the trainer's group outlives the engine
+turns = torch.tensor([int(batch.turn.max()) + 1 for batch in batches])
+dist.all_reduce(turns)  # ranks still meet, after rollouts of different lengths
 with open(f"{folder}/rank{rank}.json", "w") as file:
     json.dump(
         {
@@ -42,6 +48,8 @@ with open(f"{folder}/rank{rank}.json", "w") as file:
             "imported": imported,
             "threads": threads,
             "left": left,
+            "batches": [described(batch) for batch in batches],
+            "turns": turns.tolist(),
             "environment": [os.environ[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")],
         },
         file,

@@ -4,6 +4,7 @@ A server of ours listens on a socket in a folder that no other user may enter, s
 weights or have it run code; the engine's own sockets and files lie there too.
 """
 
+import getpass
 import importlib.util
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
@@ -156,6 +158,16 @@ def concerns_server(name: str) -> bool:
     return name not in RANKS and not name.startswith(AGENT) and not SECRET.search(name)
 
 
+def kernels() -> dict[str, str]:
+    """Where PyTorch keeps what it has compiled for this user: in the folder of its own a server would do so anew."""
+    with suppress(KeyError, OSError):  # a user without a name
+        place = Path(tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}")
+        place.mkdir(mode=0o700, exist_ok=True)
+        if place.lstat().st_uid == os.geteuid():
+            return {"TORCHINDUCTOR_CACHE_DIR": str(place)}
+    return {}
+
+
 def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Path) -> Service:
     """A server of ours on this machine, which is still starting. Raises ValueError where vLLM is not installed."""
     if importlib.util.find_spec("vllm") is None:
@@ -168,6 +180,8 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment |= {"TMPDIR": str(folder), "VLLM_RPC_BASE_PATH": str(folder)}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    for name, value in kernels().items():  # last: what names processes looks for the first
+        environment.setdefault(name, value)
     if devices is not None:
         environment["CUDA_VISIBLE_DEVICES"] = devices
     # what `vllm serve` runs; that command itself asks for the metadata of a package called vllm, which vllm-cpu is not
