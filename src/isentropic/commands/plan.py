@@ -98,7 +98,7 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
     from isentropic.planning.plan import Plan
     from isentropic.planning.workload import as_read, workload
 
-    if cfg.lengths.get("observed", 0) is None:
+    if not cfg.lengths.get("observed"):
         cfg = cfg.copy()
         OmegaConf.update(cfg, "lengths.observed", observed(cfg))
     card, lengths, algorithm = build(cfg, "card"), build(cfg, "lengths"), build(cfg, "algorithm")
