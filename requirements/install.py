@@ -64,7 +64,7 @@ def set_up() -> None:
         shutil.copy(LOCKS / "pycosat_stand_in.py", site_packages() / "pycosat.py")  # a built one would come before it
     if not install_peers():
         print(
-            "  without verl, trl, liger-kernel and triton, the tests that compare with them or run kernels are skipped"
+            "  without the peers (verl, trl, gymnasium, ...), tests that compare with them or run kernels are skipped"
         )
     require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)]))
     if not (sys.platform == "linux" and platform.machine() == "x86_64"):
@@ -130,7 +130,7 @@ def install_torch() -> bool:
 def install_peers() -> bool:
     """Only for tests, and beside the environment: verl's wheel also brings packages called tests and scripts."""
     wanted = ["--require-hashes", "--requirement", str(LOCKS / "peers.lock")]
-    return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=4, otherwise="not there")
+    return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=6, otherwise="not there")
 
 
 def pip(what: str, arguments: list[str], expected: int = 1, otherwise: str = "failed") -> bool:

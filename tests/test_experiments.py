@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from fixtures.templates import QWEN, chat_tokenizer
 
 from isentropic.config.build import build
 from isentropic.config.compose import compose, loader_of
@@ -14,6 +15,7 @@ from isentropic.config.compose import compose, loader_of
 CONFIGS = Path(__file__).parents[1] / "configs"
 PRESETS = sorted(p.stem for p in (CONFIGS / "experiment").glob("*.yaml") if "(arXiv:" in p.read_text())
 SETS = "train.dapo_math_17k", "test.aime24", "test.aime25", "test.amc23"
+TOOLS = [name for name in PRESETS if name.startswith(("stare_tool", "simpletir"))]
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
@@ -32,8 +34,19 @@ def offline(tiny_model, tmp_path_factory) -> list[str]:
         sums = [(f"{start}+{i}=", str(start + i)) for i in range(64)]
         rows = [{"prompt": q, "problem": q, "question": q, "answer": a, "solution": a} for q, a in sums]
         (data / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    paths = [f"task.{name}.path={data / name}.jsonl" for name in SETS]
-    return [f"policy.model.path={model}", "trainer.accelerator=cpu", *paths, f"paths.output={data}"]
+    paths = [f"{name}.path={data / name}.jsonl" for name in SETS]
+    chats = chat_tokenizer()  # that of the tiny model has no letters, and observations are compared with a whole chat
+    chats.chat_template = QWEN
+    chats.save_pretrained(data / "chats")
+    return [f"policy.model.path={model}", "trainer.accelerator=cpu", f"paths.output={data}", *paths]
+
+
+def in_task(preset: str, overrides: list[str]) -> list[str]:
+    """With the sets where the preset's task has them: those of an environment stand in the task that it is made of."""
+    task = "task.task" if preset in TOOLS else "task"
+    folder = next(one for one in overrides if one.startswith("paths.output=")).partition("=")[2]
+    chats = [f"rollout.tokenizer={folder}/chats"] if preset in TOOLS else []
+    return chats + [f"{task}.{one}" if one.startswith(("train.", "test.")) else one for one in overrides]
 
 
 @cache
@@ -47,11 +60,13 @@ def composed(preset: str, *overrides: str):
 def test_a_preset_builds_its_parts(preset, offline):
     from isentropic.train import assemble
 
-    cfg = composed(preset, *offline)
+    cfg = composed(preset, *in_task(preset, offline))
     trainer, policy, data = assemble(cfg, build(cfg, "algorithm"), build(cfg, "task"), build(cfg, "sampler"))
     assert trainer.world_size == cfg.trainer.devices * cfg.trainer.num_nodes
     assert policy.updates * cfg.policy.optimization.mini_batch == data.batch_size
     assert len(data.problems_of("test")) == 3 * 64
+    data.check_context(cfg.sampler.max_model_len)
+    data.task.close()
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -163,3 +178,22 @@ def test_large_models_have_their_own_weights_of_every_variant():
     }
     control = composed("stare_qwen2_5_32b", "algorithm=stare_adaptive").algorithm.control
     assert (control.boost, control.boost_step, control.boost_most, control.damp_least) == (1.05, 0.01, 1.5, 0.5)
+
+
+def test_presets_with_tools_have_what_their_sources_print():
+    stare = composed("stare_tool_qwen2_5_7b")
+    assert (stare.rollout.batch_size, stare.rollout.group_size, stare.rollout.decoding.max_tokens) == (512, 8, 8192)
+    assert stare.algorithm.credit.stare.boost == 1.1 and stare.algorithm.control.target == 0.3
+    assert stare.rollout.steps == 2000 and list(stare.rollout.curation) == ["informative"]
+    simple = composed("simpletir_qwen2_5_7b")
+    assert simple.rollout.batch_size / simple.rollout.group_size == 512 and simple.rollout.turns.turns == 5
+    assert simple.policy.optimization.mini_batch / simple.rollout.group_size == 128
+    assert list(simple.rollout.curation) == ["void_turns", "informative"] and simple.rollout.max_tries == 3
+    clipping = simple.algorithm.clipping
+    assert (clipping.low, clipping.high, clipping.ceiling) == (0.2, 0.28, 3.0)
+    assert (simple.task.shown, simple.task.lines, simple.task.task.strictness) == (512, "last", "math_verify")
+
+
+@pytest.mark.parametrize("preset", TOOLS)
+def test_prompts_of_presets_with_tools_say_how_to_call_them(preset):
+    assert "```python" in composed(preset).task.task.template

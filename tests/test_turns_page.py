@@ -38,3 +38,13 @@ def test_the_environment_of_the_page_is_played_as_it_stands(parts):
     turns = {len(answer.played.texts) for answer in answers}
     assert turns <= {1, 2, 3, 4} and len(turns) > 1
     assert [int(row.max()) + 1 for row in batch.turn] == [len(answer.played.texts) for answer in answers]
+
+
+def test_each_fault_of_the_table_has_the_test_that_it_names():
+    rows = re.findall(r"^\| \[.*\| `(test_\w+)` \|$", PAGE.read_text(), re.MULTILINE)
+    there = {
+        name
+        for path in PAGE.parents[1].glob("tests/**/test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert len(rows) == 16 and set(rows) <= there

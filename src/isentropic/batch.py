@@ -58,6 +58,7 @@ class RolloutBatch(Rows):
     problem: Group = field(default=cast(Tensor, None), kw_only=True)
     turn: Ids = field(default=cast(Tensor, None), kw_only=True)  # which completion of its row a token is in or follows
     void: Flag = field(default=cast(Tensor, None), kw_only=True)  # rows with a turn without an action or an answer
+    calls: Group = field(default=cast(Tensor, None), kw_only=True)  # of tools, in the whole row
 
     def __post_init__(self) -> None:
         """A row is one turn where nobody says more."""
@@ -68,6 +69,8 @@ class RolloutBatch(Rows):
             object.__setattr__(self, "turn", torch.zeros_like(own["tokens"], dtype=torch.long))
         if own["void"] is None:
             object.__setattr__(self, "void", torch.zeros_like(own["truncated"]))
+        if own["calls"] is None:
+            object.__setattr__(self, "calls", torch.zeros_like(own["group"]))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,16 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from isentropic.algorithm.clipping.dynamic import Dynamic
 from isentropic.algorithm.clipping.sapo import Sapo
 from isentropic.algorithm.ratio.geometric import GeometricRatio
-from isentropic.callbacks.alarms import Dropped, Idle, activity, inert
+from isentropic.callbacks.alarms import Dropped, FailedCalls, Idle, activity, inert
 from isentropic.callbacks.weight_sync import WeightSync
+from isentropic.sampler.hf import TransformersSampler
+from isentropic.task import Problem, Verdict
+from isentropic.task.environment import Environment, Reply
 
 
 @pytest.fixture
@@ -125,3 +129,30 @@ def test_a_limit_that_is_no_share_is_refused():
     for limit in (0, 1.5):
         with pytest.raises(ValueError, match=r"dropped\.limit="):
             Dropped(limit)
+
+
+class Tool(Environment):
+    """One call in each of two turns; of every second problem both fail."""
+
+    def problems(self, split):
+        return [Problem(f"{i}+1=", i) for i in range(8)]
+
+    def begin(self, problem, seed):
+        replies = iter(
+            [Reply("5", calls=2, failed=2 * (problem.reference % 2)), Reply("", Verdict(1.0, True, "right"))]
+        )
+        return SimpleNamespace(step=lambda text: next(replies), close=lambda: None)
+
+
+@pytest.mark.parametrize(("limit", "lines"), [(0.4, 1), (0.6, 0)])
+def test_tool_calls_that_mostly_fail_are_told_once_with_the_share(parts, tmp_path, capsys, limit, lines):
+    sampler = TransformersSampler(parts.model, "float32", "cpu", 64, 64)
+    data = parts.rollouts(sampler, task=Tool(), steps=2, turns=parts.turns())
+    parts.trainer(tmp_path, [FailedCalls(limit), WeightSync(1e-3, 8)]).fit(parts.learner(), data)
+    told = [line for line in capsys.readouterr().err.splitlines() if "of the tool calls failed" in line]
+    assert len(told) == lines and all(line.startswith("warning: rollout 1: 50%") for line in told)
+
+
+def test_a_limit_of_failed_calls_that_is_no_share_is_refused():
+    with pytest.raises(ValueError, match=r"failed_calls\.limit=2 is a share of calls"):
+        FailedCalls(2)

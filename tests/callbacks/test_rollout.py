@@ -36,7 +36,7 @@ def test_a_rollout_that_could_not_be_filled_is_said(parts, tmp_path, capsys):
     def answer(value):
         return ([*str(value), "<eos>"], ["+"]) if value == 10 else (["+"],)
 
-    rows = train(parts, tmp_path, answer, curation={"informative": Informative()}, max_tries=2)
+    rows = train(parts, tmp_path, answer, curation={"informative": Informative(0.0, 1.0)}, max_tries=2)
     short = [step for step, row in enumerate(rows, start=1) if row["filled"] < 1]
     said = " ".join(capsys.readouterr().out.split())
     assert short
@@ -51,7 +51,7 @@ def test_a_full_rollout_is_not_worth_a_word(parts, tmp_path, capsys):
 
 
 def test_answers_that_are_all_cut_off_teach_nothing_and_leave_finite_metrics(parts, tmp_path):
-    curation = {"informative": Informative(), "overlong": Overlong(max_length=6, buffer=3)}
+    curation = {"informative": Informative(0.0, 1.0), "overlong": Overlong(max_length=6, buffer=3, count="chosen")}
     for settings in ({}, {"curation": curation}):
         module, data = parts.learner(mini_batch=8), parts.rollouts(parts.scripted(lambda _: [[*"++++++"]]), **settings)
         parts.trainer(tmp_path, [RolloutReport(print_example=False), WeightSync(1e-3, 8)]).fit(module, data)

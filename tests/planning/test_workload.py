@@ -25,6 +25,14 @@ def test_what_a_preset_asks_of_each_rank():
     assert (stapo.updates, stapo.logp_recomputations, stapo.prompts_asked) == (4, 3, 256 // 64)
 
 
+def test_turns_are_planned_by_a_share_of_what_they_may_read():
+    tool = work("experiment=stare_tool_qwen2_5_7b")
+    assert tool.lengths.observed == round(0.4 * 7 * 256) and tool.engine.context == 12288
+    assert work("experiment=stare_tool_qwen2_5_7b", "rollout.turns.turns=1").lengths.observed == 0
+    assert work("experiment=stare_tool_qwen2_5_7b", "lengths.observed=50").lengths.observed == 50
+    assert work("experiment=stare_qwen2_5_math_7b").lengths.observed == 0
+
+
 def test_a_card_alone_shares_nothing():
     alone = work("algorithm=grpo", "policy.reference=${policy.model.path}")
     assert (alone.ranks, alone.shards, alone.size) == (1, 1, 4)

@@ -11,7 +11,7 @@ def test_without_a_lower_end_it_is_the_curator_overlong(answer):
     mask = torch.arange(40) < torch.tensor(lengths)[:, None]
     row, blank = torch.zeros(len(lengths)), mask * 0.0
     batch = RolloutBatch(mask.long(), mask, row.long(), row, row > 0, row > 0, blank)
-    theirs = Overlong(max_length=30, buffer=12)(batch).reward
+    theirs = Overlong(max_length=30, buffer=12, count="chosen")(batch).reward
     ours = Length(weight=1.0, shortest=0, longest=18, buffer=12)([answer(tokens=[5] * n) for n in lengths])
     assert ours == theirs.tolist() and min(ours) == -1 and ours[17] == 0 > ours[18]
 

@@ -71,8 +71,9 @@ def test_what_is_observed_between_turns_is_in_the_row_and_not_in_the_mask():
         Segment([9, 9, 9], [-1.0, -2.0, -3.0], chosen=True),
     ]
     for rows, width in ((row, 10), ([*row, Segment([4, 4], None, chosen=False)], 12)):
-        made = collate_segments([rows], [RIGHT], [False], [False], [3], [5])
+        made = collate_segments([rows], [RIGHT], [False], [False], [2], [3], [5])
         assert made.mask[0, :10].int().tolist() == [0, 0, 1, 1, 0, 0, 0, 1, 1, 1] and not made.mask[0, 10:].any()
+        assert made.calls.tolist() == [2]
         assert made.turn[0, :10].tolist() == [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
         assert int(made.mask.sum()) == 5 and made.tokens.shape == (1, width)
         assert widths_of(made.mask).tolist() == [10]  # a last observation costs nothing

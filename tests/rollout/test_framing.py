@@ -3,33 +3,15 @@
 from itertools import pairwise
 
 import pytest
-from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast
+from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT, chat_tokenizer
 
 from isentropic.rollout.framing import Framing
 from isentropic.rollout.prompts import PromptEncoder
 
-TEXT = [
-    "user assistant system tool",
-    "You are a helpful assistant.\n\n",
-    "What is 3 * 8?\n\n\n",
-    "the result ... is 24\n",
-]
-
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """Byte-level pairs as Qwen's and SmolLM2's, with their special tokens, and one that is added and not special."""
-    pairs = Tokenizer(models.BPE())
-    pairs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    pairs.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    pairs.train_from_iterator(TEXT * 20, trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet))
-    pairs.add_tokens([AddedToken("<tool_response>", special=False), AddedToken("</tool_response>", special=False)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=pairs, eos_token="<|im_end|>", additional_special_tokens=["<|im_start|>", "<|endoftext|>"]
-    )
+    return chat_tokenizer()
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def test_an_environment_of_one_turn_is_the_plain_task_bit_for_bit(parts, tmp_pat
     (plain, weights), (played, others) = runs
     assert len(plain) == 10 and len({float(batch.reward.mean()) for batch, _ in plain}) > 2
     for (batch, row), (other, losses) in zip(plain, played, strict=True):
-        for name in ("tokens", "mask", "group", "reward", "correct", "truncated", "problem", "turn", "void"):
+        for name in ("tokens", "mask", "group", "reward", "correct", "truncated", "problem", "turn", "void", "calls"):
             assert torch.equal(getattr(batch, name), getattr(other, name)), name
         for name in ("sampler_logp", "old_logp", "old_entropy"):
             assert torch.equal(getattr(batch, name).nan_to_num(9), getattr(other, name).nan_to_num(9)), name

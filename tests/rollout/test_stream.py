@@ -64,7 +64,7 @@ def seldom(value):
 
 
 def informative():
-    return {"informative": Informative()}
+    return {"informative": Informative(0.0, 1.0)}
 
 
 def test_a_group_is_one_prompt_and_an_id_is_never_used_again(parts):
@@ -236,7 +236,9 @@ def test_what_is_asked_is_counted_before_curation(parts):
 def test_a_long_answer_loses_reward_and_stays_right(parts):
     answers = parts.scripted(lambda value: [[*str(value), *"+++"[: 4 - len(str(value))], "<eos>"]])
     plain = next(iter(stream_of(parts, answers)))
-    shaped = next(iter(stream_of(parts, answers, curate={"overlong": Overlong(max_length=6, buffer=4)})))
+    shaped = next(
+        iter(stream_of(parts, answers, curate={"overlong": Overlong(max_length=6, buffer=4, count="chosen")}))
+    )
     assert plain.reward.tolist() == [1.0] * 16 and shaped.reward.tolist() == [0.25] * 16  # 5 tokens: 3 of 4 into it
     assert shaped.correct.all()
 
@@ -325,3 +327,13 @@ def test_what_fails_while_a_rollout_is_drawn_ahead_is_raised_where_it_is_wanted(
     next(rollouts)  # was drawn before
     with pytest.raises(KeyError):
         next(rollouts)
+
+
+def test_what_a_curator_takes_off_rewards_is_logged_as_a_mean_of_all_that_came_to_it(parts):
+    """Right answers have two or three tokens of six, wrong ones one, and cut ones three."""
+    curate = {"overlong": Overlong(max_length=4, buffer=4, count="chosen"), "informative": Informative(0.0, 1.0)}
+    stream = stream_of(parts, parts.scripted(parts.some_right), curate=curate)
+    rows = next(iter(stream))
+    taken = (rows.correct.float() - rows.reward).mean()
+    assert stream.report["curation/overlong"] == pytest.approx(float(taken)) and taken > 0
+    assert "curation/informative" not in stream.report

@@ -1,4 +1,5 @@
 import pytest
+from fixtures.peers import beside
 
 from isentropic.task import Verdict
 from isentropic.task.gymnasium import Gymnasium
@@ -97,7 +98,7 @@ def test_splits_share_no_seed(made):
 
 def test_what_cannot_be_used_is_refused(made):
     for name, settings, said in (
-        ("Numbers", {}, "reset gave int where only text can be read"),
+        ("Numbers", {}, "reset gave int where only text"),
         ("Doors", {"options": {"windows": 3}}, "does not begin: TypeError"),
         ("make", {"options": {"id": "Other"}}, "does not begin: KeyError"),
         ("Doors", {"template": "x"}, "no place for the question"),
@@ -108,3 +109,48 @@ def test_what_cannot_be_used_is_refused(made):
     task = made("Chance")
     with pytest.raises(ValueError, match="shows something else after each reset"):
         task.begin(task.problems("train")[0], 0)
+
+
+LAKE = {
+    "options": {"id": "FrozenLake-v1", "is_slippery": False, "render_mode": None},
+    "template": "{question}",
+    "seed": 0,
+}
+
+
+@pytest.fixture
+def lake():
+    with beside("gymnasium"):
+        yield Gymnasium("gymnasium.make", LAKE, "{question}", 1.0, 0.2, 0, stop=";")
+
+
+@pytest.mark.parity
+def test_the_frozen_lake_of_gymnasium_is_crossed_as_it_is(lake):
+    """On its map of 4 by 4, down twice, right, down, and right twice ends at the goal."""
+    problem = lake.problems("train")[0]
+    assert problem.prompt == "0"
+    episode = lake.begin(problem, 0)
+    replies = [episode.step(f"{action};") for action in (1, 1, 2, 1, 2, 2)]
+    assert [reply.text for reply in replies] == ["4", "8", "9", "13", "14", ""]
+    assert replies[-1].verdict == Verdict(1.0, True, "right")
+    episode.close()
+
+
+@pytest.mark.parity
+def test_a_hole_and_what_is_no_action_end_the_episode(lake):
+    problem = lake.problems("train")[0]
+    episode = lake.begin(problem, 0)
+    assert [episode.step(action).verdict for action in ("1", "2")] == [None, Verdict(0.0, False, "wrong")]
+    for text in ("7;", "down;", "", "9" * 5000):
+        assert lake.begin(problem, 0).step(text).verdict == Verdict(0.0, False, "unparseable")
+
+
+@pytest.mark.parity
+def test_hands_of_blackjack_are_those_of_their_seed():
+    with beside("gymnasium"):
+        task = Gymnasium("gymnasium.make", {"id": "Blackjack-v1"}, "{question}", 1.0, 0.2, 0)
+        shown = [task.problems("test")[place].prompt for place in range(5)]
+        assert shown == [task.problems("test")[place].prompt for place in range(5)] and len(set(shown)) > 1
+        assert all(len(text.split(", ")) == 3 for text in shown)
+        last = task.begin(task.problems("test")[0], 0).step("0").verdict
+        assert last is not None and last.reward in (-1.0, 0.0, 1.0, 1.5)

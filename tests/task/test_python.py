@@ -30,7 +30,7 @@ class Boxed(Task):
 
 @pytest.fixture(scope="module")
 def task():
-    made = WithPython(Boxed(), 2, 1.0, 4.0, 1000, "last", Cage(least=["seccomp"], required=False))
+    made = WithPython(Boxed(), 2, 1.0, 4.0, 1000, "last", 40, Cage(least=["seccomp"], required=False))
     yield made
     made.close()
 
@@ -54,6 +54,13 @@ def test_a_program_is_run_and_what_it_printed_is_said(task):
 def test_an_error_is_said_by_its_last_line_and_is_no_failure_of_the_call(task):
     reply = task.begin(PROBLEM, 0).step(program("1/0"))
     assert "ZeroDivisionError: division by zero" in reply.text and "Traceback" not in reply.text and reply.failed == 0
+
+
+def test_a_long_output_is_read_with_its_middle_cut_out(task):
+    reply = task.begin(PROBLEM, 0).step(program("print('a' * 30 + 'b' * 30)"))
+    assert reply.text == f"\nCode execution result: {'a' * 20}...{'b' * 20}\n" and reply.failed == 0
+    reply = task.begin(PROBLEM, 0).step(program("raise ValueError('x' * 100 + 'end')"))
+    assert reply.text.startswith("\nCode execution result: ValueError: xxx") and reply.text.endswith("xend\n")
 
 
 @pytest.mark.parametrize("text", ["while True: pass", "import os; os.abort()"])
@@ -87,6 +94,8 @@ def test_sets_of_the_task_are_judged_apart(task):
 
 def test_several_turns_within_several_turns_are_refused(parts):
     with pytest.raises(ValueError, match=r"task\.task is Calculator, which has several turns"):
-        WithPython(Calculator(3, 9, 99, 0.1, 0), 1, 1.0, 1.0, 100, "last")
+        WithPython(Calculator(3, 9, 99, 0.1, 0), 1, 1.0, 1.0, 100, "last", None)
+    with pytest.raises(ValueError, match=r"task\.shown=1 characters have no head and tail"):
+        WithPython(Digits(parts.sums()), 1, 1.0, 1.0, 100, "last", 1)
     with pytest.raises(ValueError, match=r"task\.timeout=0\.0 lets no program run"):
-        WithPython(Digits(parts.sums()), 1, 0.0, 1.0, 100, "last")
+        WithPython(Digits(parts.sums()), 1, 0.0, 1.0, 100, "last", None)

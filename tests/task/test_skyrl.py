@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 
 import pytest
+from fixtures.peers import beside
 
 from isentropic.task import Problem, Task, Verdict
 from isentropic.task.skyrl import SkyRl
@@ -99,3 +100,27 @@ def test_what_cannot_be_used_is_refused(made):
     task = made("Rewriting")
     with pytest.raises(ValueError, match="rewrites the prompt in init"):
         task.begin(task.problems("train")[0], 0)
+
+
+@dataclass(frozen=True)
+class Apples(Task):
+    def problems(self, split):
+        columns = {"reward_spec": {"ground_truth": "7"}, "max_turns": 3}
+        return [Problem("I have 3 apples and get 4. How many?", None, columns=columns)]
+
+    def verify(self, problems, texts):
+        return [Verdict(0.0, False, "wrong") for _ in texts]
+
+
+@pytest.mark.parity
+def test_the_gsm8k_of_several_turns_of_skyrl_gym_is_played_as_it_is():
+    with beside("skyrl_gym"):
+        task = SkyRl("skyrl_gym.envs.gsm8k.multi_turn_env.GSM8kMultiTurnEnv", {}, Apples(), solved=1.0)
+        (problem,) = task.problems("train")
+        episode = task.begin(problem, 0)
+        first, second = episode.step("Let me think."), episode.step("It may be #### 8")
+        assert "step-by-step reasoning" in first.text and "only the final numeric answer" in second.text
+        last = episode.step("#### 7").verdict
+        episode.close()
+        assert last.correct and last.reward == pytest.approx(1 + 0.2 / 3)  # the format's share of the turn before
+        assert task.begin(problem, 0).step("#### 7").verdict == Verdict(1.0, True, "right")

@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,30 @@ def test_a_traceback_shows_the_program_alone():
     interpreter.close()
     assert word == "error" and 'File "<program>", line 3, in <module>' in text and "json.loads('{')" in text
     assert text.count("File ") == 1 and "JSONDecodeError" in text.splitlines()[-1]
+
+
+def test_killed_programs_are_waited_for():
+    """Also of those that ended as zombies, which fill a machine's process table where nobody waits for them."""
+    made = Interpreter(**SETTINGS | {"timeout": 0.1, "workers": 2})
+    ended = made([f"while True: {number}" if number % 6 == 0 else f"print({number})" for number in range(30)])
+    assert [one.word for one in ended].count("timeout") == 5 and [one.word for one in ended].count("ok") == 25
+    servers = [worker.process.pid for worker in made.pool.workers]
+    inside = [child for server in servers for child in children(server)]  # in namespaces, the server's one child forks
+    left = [child for one in inside for child in children(one)] if "namespaces" in made.pool.workers[0].had else inside
+    made.close()
+    assert left == []
+
+
+def children(parent):
+    """Zombies too."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            said = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found += [int(path.parent.name)] if int(said[1]) == parent else []
+    return found
 
 
 @pytest.mark.parametrize("name", ["workers", "timeout", "memory", "output"])

@@ -10,7 +10,7 @@ from isentropic.algorithm.algorithm import Algorithm
 from isentropic.algorithm.compatibility import unused_controller
 from isentropic.algorithm.diagnostics import QUADRANTS
 from isentropic.batch import RolloutBatch
-from isentropic.callbacks.run import policy_of
+from isentropic.callbacks.run import policy_of, rollouts_of
 
 CLIPPING = ("clipping/clipped_low", "clipping/clipped_high")
 DRIVE = ("control/up", "control/down")
@@ -101,6 +101,31 @@ class Dropped(Callback):
         }
         wanted = {"masked": masked > self.limit, "empty": empty > 0}
         return {kind: sentence for kind, sentence in found.items() if wanted[kind]}
+
+
+class FailedCalls(Callback):
+    """Tools that fail say so to the model alone, and a run learns from error texts without another sign."""
+
+    def __init__(self, limit: float) -> None:
+        """Raises ValueError for a limit that is no share."""
+        if not 0 < limit <= 1:
+            raise ValueError(f"failed_calls.limit={limit} is a share of calls: above 0 and at most 1")
+        self.limit = limit
+        self.told = False
+
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int
+    ) -> None:
+        failed = rollouts_of(trainer).report.get("rollout/calls_failed", 0.0)
+        if failed > self.limit and not self.told and trainer.is_global_zero:
+            self.told = True
+            print(
+                f"warning: rollout {batch_idx + 1}: {failed:.0%} of the tool calls failed (rollout/calls_failed), above"
+                f" the limit of {self.limit:.0%}: they timed out, crashed or were refused, and the policy learns from"
+                " what it was told of that; look at samples.jsonl.",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def inert(algorithm: Algorithm) -> str:

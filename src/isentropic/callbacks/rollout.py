@@ -1,5 +1,6 @@
 """What came back from the sampler, before the policy learns from it."""
 
+import sys
 from pathlib import Path
 
 import torch
@@ -41,6 +42,8 @@ class RolloutReport(Callback):
         if not self.answered:
             self.answered = True
             self.write_example(trainer)
+            if trainer.is_global_zero and (sentence := rollouts_of(trainer).unrepeatable()):
+                print(escape(f"warning: {sentence}"), file=sys.stderr, flush=True)
         report = rollouts_of(trainer).report
         pl_module.log_dict(report | describe(batch))
         if report["rollout/filled"] < 1 and trainer.is_global_zero:

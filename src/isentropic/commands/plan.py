@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import bad_input, build, is_dict, plain
@@ -97,6 +98,9 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
     from isentropic.planning.plan import Plan
     from isentropic.planning.workload import as_read, workload
 
+    if not cfg.lengths.get("observed"):
+        cfg = cfg.copy()
+        OmegaConf.update(cfg, "lengths.observed", observed(cfg))
     card, lengths, algorithm = build(cfg, "card"), build(cfg, "lengths"), build(cfg, "algorithm")
     build(cfg, "policy.optimization")  # which checks its own sizes
     with bad_input():
@@ -108,6 +112,15 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
         took = duration(model, work, card, held.cache)
         found = (model, work, card, held)
         return Plan(name, *found, took, notes + advice(*found), quicker(*found))
+
+
+def observed(cfg: DictConfig) -> int:
+    """Tokens that an answer is taken to read between its turns; of a task of one turn, none."""
+    from isentropic.task.environment import Environment
+
+    if not issubclass(get_class(cfg.task._target_), Environment):
+        return 0
+    return round(cfg.lengths.share * build(cfg, "rollout.turns").observed_at_most)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def collate(
         [Segment(p, None, False), Segment(c.tokens, c.logp, True)] for p, c in zip(prompts, completions, strict=True)
     ]
     truncated = [c.finish == "length" for c in completions]
-    return collate_segments(rows, verdicts, truncated, [False] * len(rows), groups, problems)
+    return collate_segments(rows, verdicts, truncated, [False] * len(rows), [0] * len(rows), groups, problems)
 
 
 def collate_segments(
@@ -55,6 +55,7 @@ def collate_segments(
     verdicts: Sequence[Verdict],
     truncated: Sequence[bool],
     void: Sequence[bool],
+    calls: Sequence[int],
     groups: Sequence[int],
     problems: Sequence[int],
 ) -> RolloutBatch:
@@ -71,6 +72,7 @@ def collate_segments(
         sampler_logp=torch.tensor([padded(row, log_probs, nan, width) for row in rows]),
         turn=torch.tensor([turns(row, width) for row in rows]),
         void=torch.tensor(void),
+        calls=torch.tensor(calls),
     )
 
 

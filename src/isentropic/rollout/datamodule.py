@@ -16,6 +16,7 @@ from isentropic.reward.total import Rewards
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
+from isentropic.rollout.repeat import unrepeatable
 from isentropic.rollout.sampling import ProblemSampler
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.rollout.turns import Turns
@@ -183,6 +184,13 @@ class RolloutDataModule(LightningDataModule):
                 (f"as it is judged: {answer.verdict.status}, {answer.verdict.reward:g}", answer.text),
             ]
         return "".join(f"--- {title} ---\n{text}\n" for title, text in parts)
+
+    def unrepeatable(self) -> str | None:
+        """A sentence, where the world of the first answer does not say the same to the same turns."""
+        answer, player = self.stream.example if self.stream else None, self.generator.player
+        if answer is None or answer.played is None or player is None:
+            return None
+        return unrepeatable(player.task, player.turns, answer.problem, answer.played.texts)
 
     @property
     def report(self) -> dict[str, float]:

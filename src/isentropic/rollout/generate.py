@@ -110,6 +110,7 @@ class RolloutGenerator:
             verdicts,
             [row.cut for row in rows],
             [row.void for row in rows],
+            [row.calls for row in rows],
             ids,
             [row.problem.id for row in rows],
         )

@@ -110,6 +110,7 @@ class RolloutStream:
         wanted = self.prompts // world_size()
         self.report = {"rollout/tries": float(tries)} | shares(drawn.seen, groups(drawn.batch) / wanted)
         self.report |= means_of_reasoning(drawn.seen)
+        self.report |= charges(drawn.seen, [name for name, curator in self.curate.items() if curator.charges])
         if self.generator.player:
             self.report |= shares_of_turns(drawn.seen)
         self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
@@ -147,7 +148,7 @@ class RolloutStream:
             tally_of_rewards.add(scores)
             asked = replace(asked, reward=torch.tensor(scores.total, dtype=torch.float32))
             rates += rates_of(asked, self.position)
-            kept.append(self.curated(asked))
+            kept.append(self.curated(asked, seen))
             fallback = fallback or first_groups(asked, 1)
         self.generator.sampler.participate_idle(self.decoding)
         return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, tally_of_rewards, order, rates, fallback)
@@ -158,10 +159,16 @@ class RolloutStream:
         problems, ids = [self.problems[order(turn)] for turn in turns], [self.position + turn for turn in turns]
         return self.generator.generate(problems, ids, self.group, self.decoding, draw="train")
 
-    def curated(self, batch: RolloutBatch) -> RolloutBatch:
-        """After all curators, in their order."""
-        for curator in self.curate.values():
-            batch = curator(batch)
+    def curated(self, batch: RolloutBatch, seen: Counter[str]) -> RolloutBatch:
+        """After all curators, in their order; what those that charge take off a reward is counted in `seen`."""
+        for name, curator in self.curate.items():
+            before, batch = batch, curator(batch)
+            if curator.charges:
+                taken = {
+                    f"charged/{name}": float((before.reward - batch.reward).sum()),
+                    f"charges/{name}": len(batch.group),
+                }
+                seen.update(taken)
         return batch
 
     def state_dict(self) -> dict[str, Any]:
@@ -261,6 +268,14 @@ def shares_of_turns(seen: Counter[str]) -> dict[str, float]:
         | {"rollout/calls_failed": failed / calls if calls else 0.0}
         | {f"throughput/{name}": value for name, value in totals.items()}
     )
+
+
+def charges(seen: Counter[str], names: Sequence[str]) -> dict[str, float]:
+    """Over all ranks, what each of these curators took off a reward, as a mean over the answers that came to it."""
+    counts = [seen[f"{part}/{name}"] for name in names for part in ("charged", "charges")]
+    found = average(torch.tensor(counts, dtype=torch.float64)).tolist()
+    sums = zip(names, found[::2], found[1::2], strict=True)
+    return {f"curation/{name}": taken / number if number else 0.0 for name, taken, number in sums}
 
 
 def means_of_reasoning(seen: Counter[str]) -> dict[str, float]:

@@ -1,16 +1,19 @@
-"""Text environments of gymnasium's kind, as they are: `reset(seed=)` and `step(text)`; the library is not needed.
+"""Environments of gymnasium's kind, as they are: `reset(seed=)` and `step(text)`; the library is not needed.
 
 reset(*, seed) -> (str, info); step(str) -> (str, reward, terminated, truncated, info); close()
+Where its spaces are discrete, numbers are read and written as text.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral
 from random import Random
 from typing import Any, get_args
 
-from isentropic.task import Problem, Split
+from isentropic.task import Problem, Split, Verdict
 from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
 from isentropic.task.environment import Environment, Reply
 from isentropic.task.foreign import made_by, verdict_of
@@ -18,6 +21,7 @@ from isentropic.task.prompts import check_template, fill
 
 SEEDS = 2**31  # what numpy's and gymnasium's generators take
 KEY = "task.environment"
+NUMBER = re.compile(r"\s*-?[0-9]{1,18}\s*")
 
 
 @dataclass
@@ -31,11 +35,16 @@ class Steps:
 
     def step(self, text: str) -> Reply:
         """One step of the environment, whose rewards are summed; the sum is the verdict when it ends."""
-        said, reward, terminated, truncated, _ = self.world.step(text.removesuffix(self.stop))
+        action: str | int = text.removesuffix(self.stop)
+        if kind(self.world, "action_space") == "Discrete":
+            if not NUMBER.fullmatch(action) or not self.world.action_space.contains(int(action)):
+                return Reply("", Verdict(self.total, False, "unparseable"))
+            action = int(action)
+        said, reward, terminated, truncated, _ = self.world.step(action)
         self.total += float(reward)
         if terminated or truncated:
             return Reply("", verdict_of(self.total, self.solved))
-        return Reply(text_of(said, "step"))
+        return Reply(text_of(self.world, said, "step"))
 
     def close(self) -> None:
         """Closes the environment if it can be."""
@@ -88,7 +97,7 @@ class Gymnasium(Environment):
         """A new environment of this seed, and what it shows. Raises ValueError where that is no text."""
         world = made_by(KEY, self.environment)(**self.options)
         shown, _ = world.reset(seed=seed)
-        return Steps(world, self.solved, self.stop or ""), text_of(shown, "reset")
+        return Steps(world, self.solved, self.stop or ""), text_of(world, shown, "reset")
 
     def begin(self, problem: Problem, seed: int) -> Steps:
         """The world is that of the problem. Raises ValueError where it shows something else than the prompt says."""
@@ -99,8 +108,17 @@ class Gymnasium(Environment):
         return episode
 
 
-def text_of(shown: Any, method: str) -> str:
-    """Raises ValueError for an observation that is no text, with the method that gave it."""
+def kind(world: Any, space: str) -> str:
+    """The name of a space's class; the class itself would need the library."""
+    return type(getattr(world, space, None)).__name__
+
+
+def text_of(world: Any, shown: Any, method: str) -> str:
+    """Whole numbers as such. Raises ValueError for another observation that is no text, with the method that gave it."""
+    if kind(world, "observation_space") in ("Discrete", "Tuple"):
+        parts = shown if isinstance(shown, tuple) else (shown,)
+        if all(isinstance(part, Integral) for part in parts):
+            return ", ".join(str(int(part)) for part in parts)
     if not isinstance(shown, str):
         raise ValueError(f"{KEY}: {method} gave {type(shown).__name__} where only text can be read")
     return shown

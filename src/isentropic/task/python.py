@@ -23,6 +23,7 @@ class Session:
     task: Task
     problem: Problem
     interpreter: Interpreter
+    shown: int | None
 
     def step(self, text: str) -> Reply:
         """Runs the last program of a turn and says what it printed; without one, the turn is the answer, or void."""
@@ -33,7 +34,8 @@ class Session:
         if not programs:
             return Reply("", Verdict(0.0, False, "void"), void=True)
         (result,) = self.interpreter([programs[-1][1]])
-        said = result.text.strip() if result.word in RAN else f"{result.text}\n{result.word}".strip()
+        text = shortened(result.text.strip(), self.shown)
+        said = text if result.word in RAN else f"{text}\n{result.word}".strip()
         return Reply(SAID.format(said), calls=1, failed=int(result.word not in RAN))
 
     def close(self) -> None:
@@ -53,6 +55,7 @@ class WithPython(OfTask):
     memory: float  # GiB of a program
     output: int  # bytes that it may print; what the model reads of it is up to rollout.turns.observation_tokens
     lines: Literal["all", "last"]  # of a traceback
+    shown: int | None  # characters that are read of what a program says: its head and its tail; None is all
     cage: Cage = STRICT  # what this machine must have to hold what a model wrote
 
     def __post_init__(self) -> None:
@@ -61,6 +64,10 @@ class WithPython(OfTask):
         for name in ("workers", "timeout", "memory", "output"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"task.{name}={getattr(self, name)} lets no program run; it must be above 0")
+        if self.shown is not None and self.shown < 2:
+            raise ValueError(
+                f"task.shown={self.shown} characters have no head and tail; it must be at least 2, or null"
+            )
 
     @cached_property
     def interpreter(self) -> Interpreter:
@@ -68,7 +75,7 @@ class WithPython(OfTask):
         return Interpreter(self.workers, self.timeout, self.memory, self.output, self.lines, self.cage)
 
     def begin(self, problem: Problem, seed: int) -> Session:
-        return Session(self.task, problem, self.interpreter)
+        return Session(self.task, problem, self.interpreter, self.shown)
 
     def verify(self, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
         return self.task.verify(problems, texts)
@@ -93,3 +100,10 @@ class WithPython(OfTask):
         super().close()
         if "interpreter" in self.__dict__:
             self.interpreter.close()
+
+
+def shortened(text: str, limit: int | None) -> str:
+    """Cut in its middle, as what matters stands at the beginning or at the end."""
+    if limit is None or len(text) <= limit:
+        return text
+    return f"{text[: limit - limit // 2]}...{text[len(text) - limit // 2 :]}"

@@ -3,6 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from isentropic.batch import RolloutBatch, ScoredBatch
+
 BASELINE = "algorithm=reinforce_plus_plus_baseline"
 
 
@@ -33,6 +35,19 @@ def test_the_discount_counts_the_tokens_that_the_policy_chose(build, paper):
     advantages = build("algorithm=reinforce_plus_plus", "algorithm.advantage.gamma=0.5").advantage(gapped)
     steps = advantages[0, [0, 1, 2, 4]].diff()
     torch.testing.assert_close(steps[1:] / steps[:-1], torch.full((2,), 2.0, dtype=torch.float64))
+
+
+@pytest.mark.golden
+def test_an_observation_does_not_start_the_return_anew(build):
+    """Returns are .5 and 1 of the first row, 0 and 0 of the other: their mean is .375, their deviation .478714."""
+    mask = torch.tensor([[True, False, True]] * 2)
+    zero, reward = torch.zeros(2, 3, dtype=torch.float64), torch.tensor([1.0, 0.0], dtype=torch.float64)
+    row = RolloutBatch(mask.long(), mask, torch.zeros(2).long(), reward, reward > 0, reward > 1, zero)
+    names = ("old_logp", "old_entropy", "old_sensitivity", "ref_logp")
+    batch = ScoredBatch(**vars(row), **dict.fromkeys(names, zero))
+    advantages = build("algorithm=reinforce_plus_plus", "algorithm.advantage.gamma=0.5").advantage(batch)
+    expected = torch.tensor([[0.125, 0.0, 0.625], [-0.375, 0.0, -0.375]]).double() / 0.478714
+    torch.testing.assert_close(advantages, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.identity

@@ -19,7 +19,7 @@ def test_rows_of_5_and_2_chosen_tokens_are_divided_by_7_whatever_is_observed(obs
     between = [Segment(tokens, None, chosen=False) for tokens in observed]
     prompt, first = Segment([5, 6], None, chosen=False), Segment([8, 8], [-1.0, -1.0], chosen=True)
     rows = [[prompt, first, *between, Segment([9] * 3, [-1.0] * 3, chosen=True), *between], [prompt, first, *between]]
-    batch = collate_segments(rows, [Verdict(0.0, False, "wrong")] * 2, *[[False] * 2] * 2, *[[0, 1]] * 2)
+    batch = collate_segments(rows, [Verdict(0.0, False, "wrong")] * 2, *[[False] * 2] * 2, [0, 0], *[[0, 1]] * 2)
     cost = torch.full(batch.tokens.shape, torch.nan)
     cost[batch.mask] = torch.tensor([1.0, 2, 4, 8, 16, 32, 64])
     counts = totals(batch.mask)

@@ -58,7 +58,7 @@ def test_dapos_rollouts_are_paid_1_and_minus_1_then_sampled_by_accuracy_then_sha
 @pytest.mark.golden
 def test_the_penalty_is_added_before_advantages_are_normalised():
     rollouts = batch([14, 10, 10, 12], [1.0, -1.0, 1.0, -1.0], torch.float64)
-    shaped = Overlong(max_length=18, buffer=8)(rollouts)
+    shaped = Overlong(max_length=18, buffer=8, count="chosen")(rollouts)
     assert shaped.reward.tolist() == pytest.approx([0.5, -1.0, 1.0, -1.25])
     logp = shaped.sampler_logp
     advantages = Grpo(divide_by_std=True)(
@@ -69,7 +69,7 @@ def test_the_penalty_is_added_before_advantages_are_normalised():
 
 def test_only_the_reward_changes():
     rollouts = batch([4, 2], [1.0, 0.0])
-    shaped = Overlong(max_length=4, buffer=2)(rollouts)
+    shaped = Overlong(max_length=4, buffer=2, count="chosen")(rollouts)
     assert shaped.reward.tolist() == [0.0, 0.0]
     assert torch.equal(shaped.correct, rollouts.correct)
     assert shaped.mask is rollouts.mask
@@ -79,4 +79,12 @@ def test_only_the_reward_changes():
 @pytest.mark.parametrize(("max_length", "buffer"), [(10, 0), (10, 11), (0, 0), (10, -1)])
 def test_a_buffer_that_does_not_fit_is_refused(max_length, buffer):
     with pytest.raises(ValueError, match=f"buffer={buffer} must be from 1 to overlong.max_length={max_length}"):
-        Overlong(max_length=max_length, buffer=buffer)
+        Overlong(max_length=max_length, buffer=buffer, count="chosen")
+
+
+def test_what_is_read_between_turns_makes_no_answer_overlong_unless_it_is_counted():
+    mask = torch.tensor([[0, 1, 1, 0, 0, 0, 1, 1], [0, 1, 1, 1, 1, 0, 0, 0], [0] * 8]).bool()
+    zero = torch.zeros(3)
+    rows = RolloutBatch(mask.long(), mask, zero.long(), zero, zero > 0, zero > 0, mask * 0.0)
+    assert Overlong(max_length=8, buffer=4, count="chosen")(rows).reward.tolist() == [0.0, 0.0, 0.0]  # 4, 4 and 0
+    assert Overlong(max_length=8, buffer=4, count="all")(rows).reward.tolist() == [-0.75, 0.0, 0.0]  # 7, 4 and 0

@@ -11,6 +11,7 @@ class Curator(ABC):
 
     replaces_reward: ClassVar[bool] = False  # whether nothing of the rewards before it is left
     charges_length: ClassVar[bool] = False  # whether long answers lose reward by it
+    charges: ClassVar[bool] = False  # whether it only takes off rewards, which curation/<name> then logs
 
     @abstractmethod
     def __call__(self, batch: RolloutBatch) -> RolloutBatch:

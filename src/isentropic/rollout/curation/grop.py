@@ -27,6 +27,7 @@ class Grop(Curator):
     """
 
     charges_length: ClassVar[bool] = True
+    charges: ClassVar[bool] = True
 
     easy: float  # share of right answers from which a group is easy: gamma_1
     penalty: float  # the most that is taken off a reward

@@ -1,9 +1,13 @@
 """Soft overlong punishment (DAPO, eq. 13): a penalty that grows over the last tokens allowed. arXiv:2503.14476"""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from isentropic.batch import RolloutBatch
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from isentropic.batch import Mask, RolloutBatch
 from isentropic.reductions import soft_overlong
 from isentropic.rollout.curation import Curator
 
@@ -16,14 +20,23 @@ class Overlong(Curator):
     """
 
     charges_length: ClassVar[bool] = True
+    charges: ClassVar[bool] = True
 
     max_length: int  # tokens of a completion
     buffer: int  # tokens before it over which the penalty grows
+    count: Literal["chosen", "all"]  # tokens: that the policy chose, or also those that it read between them
 
     def __post_init__(self) -> None:
         if not 0 < self.buffer <= self.max_length:
             raise ValueError(f"overlong.buffer={self.buffer} must be from 1 to overlong.max_length={self.max_length}")
 
     def __call__(self, batch: RolloutBatch) -> RolloutBatch:
-        over = soft_overlong(batch.mask.sum(-1), self.max_length, self.buffer)
-        return replace(batch, reward=batch.reward - over)
+        lengths = batch.mask.sum(-1) if self.count == "chosen" else spans(batch.mask)
+        return replace(batch, reward=batch.reward - soft_overlong(lengths, self.max_length, self.buffer))
+
+
+def spans(mask: Mask) -> Int[Tensor, " B"]:
+    """From the first token that a row's policy chose to its last; 0 where it chose none."""
+    places = torch.arange(mask.shape[1], device=mask.device)
+    first = torch.where(mask, places, mask.shape[1]).amin(-1)
+    return (torch.where(mask, places, -1).amax(-1) - first + 1).clamp(min=0)
