@@ -1,0 +1,52 @@
+"""How Sphinx builds the site from what stage.py has laid out."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+
+import stage  # noqa: E402
+from docstrings import restructured  # noqa: E402
+from fields import comments_of  # noqa: E402
+
+project, author, release = "Isentropic", "The Isentropic authors", stage.version()
+extensions = ["autoapi.extension", "myst_parser"]
+html_theme, html_title = "furo", f"Isentropic {release}"
+html_static_path, templates_path = [str(HERE / "static")], [str(HERE / "templates")]
+html_css_files = ["site.css"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+html_copy_source, html_show_sphinx, smartquotes = False, False, False
+pygments_style, pygments_dark_style = "tango", "monokai"
+exclude_patterns = ["files/**"]
+myst_heading_anchors = 4
+
+autoapi_dirs = [str(ROOT / "src" / "isentropic")]
+autoapi_root, autoapi_add_toctree_entry = "api", False
+autoapi_own_page_level = "module"
+autoapi_options = ["members", "undoc-members", "show-module-summary"]
+autoapi_member_order = "bysource"
+autoapi_python_class_content = "class"
+suppress_warnings = ["autoapi.python_import_resolution"]  # of a name that two modules share, one is found
+
+
+def read_plainly(app, what, name, obj, options, lines):
+    """Docstrings are plain text; what a setting is stands in a comment beside it."""
+    if what in ("attribute", "data") and not "".join(lines).strip():
+        owner, _, field = name.rpartition(".")
+        lines[:] = [comments_of(owner).get(field, "")]
+    lines[:] = restructured("\n".join(lines)).splitlines()
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", read_plainly)
