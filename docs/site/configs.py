@@ -22,17 +22,14 @@ def label(file: Path) -> str:
 def pages(folder: Path) -> dict[str, str]:
     """Markdown by name: one page for each folder of configs/, one for the files at its top, and an index."""
     groups = sorted(path for path in folder.iterdir() if path.is_dir() and path.name != "local")
-    made = {
-        group.name: _page(f"`{group.name}`", sorted(group.rglob("*.yaml"), key=_place), folder, group)
-        for group in groups
-    }
+    made = {group.name: _page(f"`{group.name}`", _files(group), folder, group) for group in groups}
     made["commands"] = _page("Commands", sorted(folder.glob("*.yaml")), folder, folder)
     return made | {"index": _index(groups, folder)}
 
 
-def _place(file: Path) -> tuple[Path, str]:
-    """A folder's own files before those of folders in it."""
-    return file.parent, file.name
+def _files(group: Path) -> list[Path]:
+    """Those of the folder itself before those of folders in it."""
+    return sorted(group.rglob("*.yaml"), key=lambda file: (file.parent, file.name))
 
 
 def _index(groups: list[Path], folder: Path) -> str:

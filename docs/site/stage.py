@@ -1,4 +1,4 @@
-"""Lays out what Sphinx reads: the pages of docs/, pages from elsewhere, and those that are made of configs and source."""
+"""Lays out what Sphinx reads: pages of docs/ and from elsewhere, and those that are made of configs and source."""
 
 import os
 import re
@@ -57,7 +57,8 @@ def stage(out: Path) -> None:
     came_from = {out / page: path for path, page in ELSEWHERE.items() if page != "index.md"}
     for page in sorted(out.rglob("*.md")):
         source = came_from.get(page, DOCS / page.relative_to(out))
-        page.write_text(relinked(page.read_text(), source, page, out))
+        text = re.sub(r"^<!-- needs ([^>]+) -->$", r"*Needs \1:*\n", page.read_text(), flags=re.M)
+        page.write_text(relinked(text, source, page, out))
     for name, text in configs.pages(CONFIGS).items():
         (out / "configs").mkdir(exist_ok=True)
         (out / "configs" / f"{name}.md").write_text(text)

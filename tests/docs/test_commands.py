@@ -1,10 +1,11 @@
-"""Every command of README.md and docs/ can be given as it stands, and a block says what it needs beside two CPU cores."""
+"""Every command of README.md and docs/ can be given as it stands, and its block says what it needs beside a CPU."""
 
 import ast
 import re
 import shlex
 import sys
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ OTHERS = {
     "tensorboard",
 }
 BLOCKS = blocks()
+FIRST = ("README.md", "docs/start.md", "docs/concepts.md")  # the pages that everyone reads, composed every day
 
 
 @cache
@@ -66,25 +68,21 @@ def given(words: list[str]) -> list[str]:
 
 def composed(name: str, words: list[str], parts: bool) -> DictConfig:
     overrides, config = given([word for word in words if not word.startswith("--")]), name.replace("-", "_")
-    made_by_the_page = "algorithm/credit=[mine]" in overrides or any(
-        "credit=[" in one and ",mine]" in one for one in overrides
-    )
-    if made_by_the_page:  # docs/add_a_method.md, which tests/test_add_a_method.py follows to the letter
+    if any(
+        "mine]" in one for one in overrides
+    ):  # docs/add_a_method.md, which tests/test_add_a_method.py follows to the letter
         overrides = [one.replace("mine", "damped") for one in overrides]
-    options = {"--vs": "benchmark.vs"}
-    for option, value in zip(words, words[1:], strict=False):
-        if option in options:
-            overrides = [*(one for one in overrides if one != value), f"{options[option]}={value}"]
+    if "--vs" in words:
+        peer = words[words.index("--vs") + 1]
+        overrides = [*(one for one in overrides if one != peer), f"benchmark.vs={peer}"]
     sweep = "-m" in words or "--multirun" in words or any("launcher=slurm" in word for word in words)
     return check_jobs(loader(), config, overrides, sweep=sweep, parts=parts)
 
 
 def searched(words: list[str], parts: bool) -> DictConfig:
     """A search by the first value of each range."""
-    folder, *overrides = [
-        w for i, w in enumerate(words) if not w.startswith("--") and not words[i - 1].startswith("--")
-    ]
-    fixed, spaces = parse(overrides)
+    _folder, *named = [b for a, b in pairwise(["", *words]) if not a.startswith("--") and not b.startswith("--")]
+    fixed, spaces = parse(named)
     first = [f"{one.key}={one.low if isinstance(one, Range) else one.values[0]}" for one in spaces]
     return composed("train", [*fixed, *first], parts)
 
@@ -198,7 +196,32 @@ def test_pages_have_commands_and_marks():
     assert len(BLOCKS) > 60 and all(block.marked <= set(NEEDS) for block in BLOCKS)
 
 
+def composing(block: Block) -> object:
+    return pytest.param(block, marks=() if block.page in FIRST else pytest.mark.slow, id=str(block))
+
+
+def option_files(word: str) -> list[Path]:
+    """The files of configs/ that an override such as task=countdown or 'reward=[correct,length]' chooses."""
+    group, _, value = word.partition("=")
+    folder = CONFIGS / group.partition("@")[0].lstrip("+~")
+    if not folder.is_dir() or "(" in value or value in ("null", "..."):
+        return []
+    return [folder / f"{name}.yaml" for name in re.findall(r"[\w.]+", value)]
+
+
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_a_block_names_commands_and_options_that_are_there(block: Block):
+    for words in block.commands:
+        program, *rest = bare(words)
+        assert program != "isentropic" or rest[0] in COMMANDS or rest[0].startswith("--"), words
+        files = [file for word in rest for file in option_files(word)]
+        own = [ROOT / "tests/own_package/mine/configs" / file.relative_to(CONFIGS) for file in files]
+        page_made = CONFIGS / "algorithm" / "credit" / "mine.yaml"
+        missing = [a for a, b in zip(files, own, strict=True) if not (a.exists() or b.exists() or a == page_made)]
+        assert program != "isentropic" or missing == [], f"{missing} of: {' '.join(words)}"
+
+
+@pytest.mark.parametrize("block", map(composing, BLOCKS))
 def test_a_block_can_be_given_and_says_what_it_needs(block: Block):
     assert set(block.marked) == set().union(*(needed(words, parts=False) for words in block.commands))
 
@@ -231,6 +254,6 @@ def test_a_command_that_cannot_be_is_found_out(text: str, wrong: str):
 
 
 def test_what_a_command_needs_is_found_out():
-    text = "<!-- needs a card and SLURM -->\n```bash\nisentropic train -m task=countdown trainer=fsdp hydra/launcher=slurm\n```\n"
+    text = "<!-- needs a card and SLURM -->\n```bash\nisentropic train trainer=fsdp hydra/launcher=slurm\n```\n"
     (block,) = of_page(text, "a page")
     assert block.marked == needed(block.commands[0], parts=False) == {"a card", "SLURM"}

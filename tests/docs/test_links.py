@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LISTED = subprocess.run(
-    ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
-)
+GIT = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+LISTED = subprocess.run(GIT, cwd=ROOT, capture_output=True, text=True)
 PAGES = [name for name in LISTED.stdout.split("\0") if name.endswith(".md") and (ROOT / name).is_file()]
 CODE = re.compile(r"^(`{3,})[^\n]*\n.*?^\1[ ]*$|`[^`\n]+`", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)(?:\s\"[^\"]*\")?\)|<img[^>]+src=\"([^\"]+)\"")
