@@ -221,7 +221,7 @@ def test_a_block_names_commands_and_options_that_are_there(block: Block):
         assert program != "isentropic" or missing == [], f"{missing} of: {' '.join(words)}"
 
 
-@pytest.mark.parametrize("block", map(composing, BLOCKS))
+@pytest.mark.parametrize("block", [composing(block) for block in BLOCKS])
 def test_a_block_can_be_given_and_says_what_it_needs(block: Block):
     assert set(block.marked) == set().union(*(needed(words, parts=False) for words in block.commands))
 

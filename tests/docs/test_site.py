@@ -54,7 +54,7 @@ def test_docstrings_are_text_with_code_and_lines_that_stand():
 def test_a_setting_is_described_by_the_comment_beside_its_field():
     assert comments_of("isentropic.rollout.turns.Turns")["turns"] == "completions"
     assert comments_of("torch.nn.Linear") == {}
-    assert first_line_of("isentropic.algorithm.advantage.rloo.Rloo").startswith("RLOO")
+    assert first_line_of("isentropic.rollout.turns.Turns").startswith("Budgets of one episode")
 
 
 @pytest.fixture(scope="module")
