@@ -23,7 +23,21 @@ def main(site: Path) -> int:
     """The exit code: any warning is an error."""
     source, out = site / ".source", site / version()
     stage(source)
-    code = sphinx(["-W", "--keep-going", "-q", "-c", str(HERE), "-d", str(site / ".doctrees"), str(source), str(out)])
+    code = sphinx(
+        [
+            "-W",
+            "--keep-going",
+            "-q",
+            "-j",
+            "auto",
+            "-c",
+            str(HERE),
+            "-d",
+            str(site / ".doctrees"),
+            str(source),
+            str(out),
+        ]
+    )
     built = sorted((Version(path.parent.name) for path in site.glob("*/index.html")), reverse=True)
     (site / "versions.js").write_text(f"window.versions = {json.dumps([str(one) for one in built])};\n")
     (site / "index.html").write_text(NEWEST.format(built[0]))

@@ -26,7 +26,8 @@ html_sidebars = {
         "sidebar/scroll-end.html",
     ]
 }
-html_copy_source, html_show_sphinx, smartquotes = False, False, False
+html_copy_source, html_show_sphinx, html_show_copyright, smartquotes = False, False, False, False
+highlight_language = "text"
 pygments_style, pygments_dark_style = "tango", "monokai"
 exclude_patterns = ["files/**"]
 myst_heading_anchors = 4
@@ -37,7 +38,8 @@ autoapi_own_page_level = "module"
 autoapi_options = ["members", "undoc-members", "show-module-summary"]
 autoapi_member_order = "bysource"
 autoapi_python_class_content = "class"
-suppress_warnings = ["autoapi.python_import_resolution"]  # of a name that two modules share, one is found
+# of a name that two modules share, annotations mean either
+suppress_warnings = ["autoapi.python_import_resolution", "ref.python"]
 
 
 def read_plainly(app, what, name, obj, options, lines):

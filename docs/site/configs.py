@@ -56,7 +56,9 @@ def _page(title: str, files: list[Path], folder: Path, group: Path) -> str:
     for file in files:
         if file.parent != last:
             last = file.parent
-            name = f"`{last.relative_to(folder).as_posix()}`" if last != folder else "Files of whole commands"
+            name = (
+                f"Options of `{last.relative_to(folder).as_posix()}`" if last != folder else "Files of whole commands"
+            )
             text.append(f"({_of(last, folder)})=\n## {name}\n")
         text.append(_option(file, folder))
     return "\n".join(text)

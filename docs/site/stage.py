@@ -91,14 +91,14 @@ def relinked(text: str, source: Path, page: Path, out: Path) -> str:
 
 def _leading(words: str, path: Path, anchor: str, page: Path, out: Path) -> str:
     real = path.resolve()
-    if real.is_relative_to(CONFIGS) and real != CONFIGS:
+    if real in SHOWN:
+        return _to(words, out / SHOWN[real], anchor, page)
+    if real.is_relative_to(CONFIGS):
         return f"[{words}](#{configs.label(real.relative_to(CONFIGS))}{'-group' if real.is_dir() else ''})"
     if real.is_relative_to(PACKAGE) and (real.is_dir() or real.suffix == ".py"):
         module = ".".join(real.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
         return f"{{py:mod}}`{words.strip('`')} <{module}>`"
-    if real in SHOWN:
-        target = out / SHOWN[real]
-    elif real.is_relative_to(DOCS) and real.suffix == ".md":
+    if real.is_relative_to(DOCS) and real.suffix == ".md":
         target = out / real.relative_to(DOCS)
     elif real.is_file():
         target = out / "files" / real.relative_to(ROOT)
@@ -106,5 +106,8 @@ def _leading(words: str, path: Path, anchor: str, page: Path, out: Path) -> str:
         shutil.copy(real, target)
     else:
         return words
-    relative = os.path.relpath(target, page.parent)
-    return f"[{words}]({relative}{'#' + anchor if anchor else ''})"
+    return _to(words, target, anchor, page)
+
+
+def _to(words: str, target: Path, anchor: str, page: Path) -> str:
+    return f"[{words}]({os.path.relpath(target, page.parent)}{'#' + anchor if anchor else ''})"
