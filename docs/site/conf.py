@@ -27,6 +27,7 @@ html_sidebars = {
     ]
 }
 html_copy_source, html_show_sphinx, html_show_copyright, smartquotes = False, False, False, False
+html_show_search_summary = False  # a page from disk may not fetch another
 highlight_language = "text"
 pygments_style, pygments_dark_style = "tango", "monokai"
 exclude_patterns = ["files/**"]
