@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from isentropic.reward.functions import function_at
@@ -6,10 +8,11 @@ from isentropic.reward.functions import function_at
 def test_functions_are_found_in_packages_files_and_the_folder_of_the_run(functions, tmp_path, monkeypatch):
     assert function_at("math.sqrt")(9) == function_at("math:sqrt")(9) == 3
     assert function_at(functions("length"))(["abc"]) == [3.0]
-    (tmp_path / "beside_the_run.py").write_text("def f():\n    return 5\n")
+    (tmp_path / "function_beside_the_run.py").write_text("def f():\n    return 5\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", list(__import__("sys").path))
-    assert function_at("beside_the_run.f")() == 5
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert function_at("function_beside_the_run.f")() == 5
+    monkeypatch.delitem(sys.modules, "function_beside_the_run")
 
 
 @pytest.mark.parametrize(

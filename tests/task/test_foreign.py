@@ -7,16 +7,16 @@ from isentropic.task.foreign import made_by, verdict_of
 
 
 def test_a_class_is_found_in_a_package_in_a_file_and_beside_the_run(tmp_path, monkeypatch):
-    (tmp_path / "beside_the_run.py").write_text("class World:\n    pass\n\n\nsize = 3\n")
+    (tmp_path / "world_beside_the_run.py").write_text("class World:\n    pass\n\n\nsize = 3\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert made_by("task.environment", "collections.OrderedDict").__name__ == "OrderedDict"
-    assert made_by("task.environment", "beside_the_run.World").__name__ == "World"
-    assert made_by("task.environment", f"{tmp_path}/beside_the_run.py:World").__name__ == "World"
-    assert made_by("task.environment", "beside_the_run.py:World") is made_by(
-        "task.environment", "beside_the_run.py:World"
+    assert made_by("task.environment", "world_beside_the_run.World").__name__ == "World"
+    assert made_by("task.environment", f"{tmp_path}/world_beside_the_run.py:World").__name__ == "World"
+    assert made_by("task.environment", "world_beside_the_run.py:World") is made_by(
+        "task.environment", "world_beside_the_run.py:World"
     )
-    monkeypatch.delitem(sys.modules, "beside_the_run")
+    monkeypatch.delitem(sys.modules, "world_beside_the_run")
 
 
 def test_what_is_not_there_or_breaks_is_one_sentence(tmp_path):
