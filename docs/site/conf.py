@@ -1,7 +1,10 @@
 """How Sphinx builds the site from what stage.py has laid out."""
 
+import re
 import sys
 from pathlib import Path
+
+from sphinx.addnodes import toctree
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -51,5 +54,14 @@ def read_plainly(app, what, name, obj, options, lines):
     lines[:] = restructured("\n".join(lines)).splitlines()
 
 
+def short_menu(app, env):
+    """Of the API the menu has the rooms, whose pages list their modules; with all, each page is five times as long."""
+    for name, contents in env.tocs.items():
+        if re.match(r"api/isentropic/.+/index$", name):
+            for inner in list(contents.findall(toctree)):
+                inner.parent.remove(inner)
+
+
 def setup(app):
+    app.connect("env-updated", short_menu)
     app.connect("autodoc-process-docstring", read_plainly)

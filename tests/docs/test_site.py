@@ -11,7 +11,7 @@ from stage import ELSEWHERE, ROOT, stage, version
 from isentropic import __version__
 
 PYTHON = ROOT / ".venv" / "docs" / "bin" / "python"
-SHOWN = ("index", "start", "api/isentropic/algorithm/credit/stare/index", "configs/algorithm", "search")
+SHOWN = ("index", "start", "api/isentropic/algorithm/credit/stare/index", "configs/algorithm", "troubleshooting")
 
 
 @pytest.fixture(scope="module")
