@@ -47,11 +47,15 @@ suppress_warnings = ["autoapi.python_import_resolution", "ref.python"]
 
 
 def read_plainly(app, what, name, obj, options, lines):
-    """Docstrings are plain text; what a setting is stands in a comment beside it."""
-    if what in ("attribute", "data") and not "".join(lines).strip():
-        owner, _, field = name.rpartition(".")
-        lines[:] = [comments_of(owner).get(field, "")]
-    lines[:] = restructured("\n".join(lines)).splitlines()
+    """Docstrings are plain text."""
+    lines[:] = [*restructured("\n".join(lines)).splitlines(), ""]
+
+
+def described_beside(app, what, name, obj, skip, options):
+    """What a setting is stands in the comment beside it. What is skipped stays as it is."""
+    if what == "attribute" and not obj.docstring:
+        owner, _, field = obj.id.rpartition(".")
+        obj.docstring = restructured(comments_of(owner).get(field, ""))
 
 
 def short_menu(app, env):
@@ -65,3 +69,4 @@ def short_menu(app, env):
 def setup(app):
     app.connect("env-updated", short_menu)
     app.connect("autodoc-process-docstring", read_plainly)
+    app.connect("autoapi-skip-member", described_beside)

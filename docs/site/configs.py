@@ -91,7 +91,8 @@ def _head(text: str) -> str:
             break
         if not line.startswith("# @"):
             comments.append(_plain(line.lstrip("# ")))
-    return "\\\n".join(comments)
+    text = " ".join(comments)
+    return re.sub(r"(?<=[.\w]) (?=Formula: )", "\\\n", text)
 
 
 def _basis(node: yaml.MappingNode) -> list[str]:
@@ -113,7 +114,7 @@ def _parts(node: yaml.MappingNode) -> list[str]:
             found.append(f"{link}: {_plain(first_line_of(value.value))}".removesuffix(": ") + "\n")
         if isinstance(value, yaml.MappingNode):
             found += _parts(value)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _default(node: yaml.Node) -> list[str]:

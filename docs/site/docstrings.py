@@ -9,7 +9,7 @@ MARKUP = re.compile(r"([\\*_|`])")
 
 def restructured(docstring: str) -> str:
     blocks = re.split(r"\n\s*\n", textwrap.dedent(docstring).strip("\n"))
-    return "\n\n".join(_block(block) for block in blocks)
+    return "\n\n".join(_block(block) for block in blocks if block.strip())
 
 
 def _block(block: str) -> str:

@@ -48,6 +48,7 @@ def test_each_section_is_in_the_menu(staged: Path):
 
 def test_docstrings_are_text_with_code_and_lines_that_stand():
     assert restructured("`a*b` and old_ of `x`, a|b") == "``a*b`` and old\\_ of ``x``, a\\|b"
+    assert restructured("") == ""
     assert restructured("First.\n\n    a   b\n    c   d\n\nLast.") == "First.\n\n::\n\n    a   b\n    c   d\n\nLast."
 
 
@@ -81,6 +82,8 @@ def test_pages_open_without_a_network_and_fit_the_screen(built: Path, chromium, 
         assert page.locator("h1").first.inner_text().strip(), name
         assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than the screen"
     assert page.locator("#versions option").all_inner_texts() == [version()]
+    page.goto((built / version() / "api/isentropic/algorithm/credit/stare/index.html").as_uri())
+    assert "weight of surprising tokens in good answers" in page.locator("body").inner_text()
     context.close()
     assert wrong == []
 
