@@ -8,7 +8,7 @@ RUN := .venv/bin/python
 # A machine that sets this has each process compile thousands of files again, which takes half of a short run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all test-every test-slurm test-processors setup check lock format
+.PHONY: train test test-all test-slurm test-processors setup check docs lock format
 
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
@@ -19,9 +19,7 @@ test: check  ## static checks, then the tests but for the slow ones; `make test 
 	@echo "pytest"
 	@$(PYTEST) -m "not slow and not slurm" $(ARGS)
 
-test-all: check test-every  ## static checks, then every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
-
-test-every: setup  ## the tests alone
+test-all: check  ## static checks, then every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
 	@echo "pytest"
 	@$(PYTEST) $(ARGS)
 
@@ -48,6 +46,18 @@ format: setup
 	@$(RUN) -m ruff check --fix .
 	@$(RUN) -m ruff format .
 
+DOCS := .venv/docs
+SITE ?= site
+
+docs: $(DOCS)/installed  ## the site, into site/<version>; SITE=FOLDER puts this version beside others there
+	@$(DOCS)/bin/python docs/site/build.py $(SITE)
+
+$(DOCS)/installed: requirements/docs.lock
+	@echo "Setting up $(DOCS)"
+	@$(PYTHON) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $<
+	@touch $@
+
 lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once; torch.lock is written by hand
 	@echo "resolving"
 	@$(PYTHON) -m venv .venv/lock
@@ -56,3 +66,6 @@ lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once; t
 		--universal --python-version 3.11 --fork-strategy fewest --upgrade --generate-hashes \
 		--override requirements/left-out.txt --custom-compile-command "make lock" \
 		--quiet --output-file requirements/cpu.lock > /dev/null
+	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
+		| .venv/lock/bin/uv pip compile - --universal --python-version 3.11 --fork-strategy fewest --upgrade \
+		--generate-hashes --custom-compile-command "make lock" --quiet --output-file requirements/docs.lock > /dev/null

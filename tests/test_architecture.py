@@ -52,6 +52,11 @@ ACROSS = {
     "rollout/sampling/test_ranks.py": "samplers that remember, on two ranks",
     "slurm/test_slurm.py": "sweeps, requeues and the preflight on a real SLURM",
     "assets/test_base_model.py": "the base model that ships with the package",
+    "docs/test_commands.py": "every command of the pages",
+    "docs/test_error_sentences.py": "every sentence that they quote",
+    "docs/test_links.py": "every link",
+    "docs/test_sections.py": "the order of the site",
+    "docs/test_site.py": "the site, in a browser",
 }
 
 # The process group is the concern of distributed.py; an engine that shares it knows it too, and who tries it first.

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-CPU, TORCH, PEERS = (ROOT / "requirements" / lock for lock in ("cpu.lock", "torch.lock", "peers.lock"))
+CPU, TORCH, PEERS, DOCS = (ROOT / "requirements" / f"{lock}.lock" for lock in ("cpu", "torch", "peers", "docs"))
 BUILT_FOR_CUDA = {"torchvision", "torchaudio", "torchcodec"}
 
 
@@ -26,7 +26,7 @@ def locked(lock: Path) -> dict[str, set[str]]:
 
 
 def test_every_locked_package_has_one_version_and_its_hashes():
-    for lock in (CPU, TORCH, PEERS):
+    for lock in (CPU, TORCH, PEERS, DOCS):
         for block in blocks(lock):
             assert re.match(r"[\w.-]+==[\w.+]+ ", block) and "--hash=sha256:" in block, block[:80]
 
@@ -34,7 +34,7 @@ def test_every_locked_package_has_one_version_and_its_hashes():
 def test_the_locks_satisfy_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    versions = locked(CPU) | locked(TORCH) | locked(PEERS)
+    versions = locked(DOCS) | locked(CPU) | locked(TORCH) | locked(PEERS)
     optional = [line for name, lines in extras.items() if name != "cuda" for line in lines]
     for line in [*project["dependencies"], *optional]:
         requirement = Requirement(line)

@@ -114,7 +114,7 @@ def kind(world: Any, space: str) -> str:
 
 
 def text_of(world: Any, shown: Any, method: str) -> str:
-    """Whole numbers as such. Raises ValueError for another observation that is no text, with the method that gave it."""
+    """Whole numbers as such. Raises ValueError for what else is no text, with the method that gave it."""
     if kind(world, "observation_space") in ("Discrete", "Tuple"):
         parts = shown if isinstance(shown, tuple) else (shown,)
         if all(isinstance(part, Integral) for part in parts):

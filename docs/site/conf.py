@@ -1,0 +1,72 @@
+"""How Sphinx builds the site from what stage.py has laid out."""
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.addnodes import toctree
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+
+import stage  # noqa: E402
+from docstrings import restructured  # noqa: E402
+from fields import comments_of  # noqa: E402
+
+project, author, release = "Isentropic", "The Isentropic authors", stage.version()
+extensions = ["autoapi.extension", "myst_parser"]
+html_theme, html_title = "furo", f"Isentropic {release}"
+html_static_path, templates_path = [str(HERE / "static")], [str(HERE / "templates")]
+html_css_files = ["site.css"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+html_copy_source, html_show_sphinx, html_show_copyright, smartquotes = False, False, False, False
+html_show_search_summary = False  # a page from disk may not fetch another
+highlight_language = "text"
+pygments_style, pygments_dark_style = "tango", "monokai"
+exclude_patterns = ["files/**"]
+myst_heading_anchors = 4
+
+autoapi_dirs = [str(ROOT / "src" / "isentropic")]
+autoapi_root, autoapi_add_toctree_entry = "api", False
+autoapi_own_page_level = "module"
+autoapi_options = ["members", "undoc-members", "show-module-summary"]
+autoapi_member_order = "bysource"
+autoapi_python_class_content = "class"
+# of a name that two modules share, annotations mean either
+suppress_warnings = ["autoapi.python_import_resolution", "ref.python"]
+
+
+def read_plainly(app, what, name, obj, options, lines):
+    """Docstrings are plain text."""
+    lines[:] = [*restructured("\n".join(lines)).splitlines(), ""]
+
+
+def described_beside(app, what, name, obj, skip, options):
+    """What a setting is stands in the comment beside it. What is skipped stays as it is."""
+    if what == "attribute" and not obj.docstring:
+        owner, _, field = obj.id.rpartition(".")
+        obj.docstring = restructured(comments_of(owner).get(field, ""))
+
+
+def short_menu(app, env):
+    """Of the API the menu has the rooms, whose pages list their modules; with all, each page is five times as long."""
+    for name, contents in env.tocs.items():
+        if re.match(r"api/isentropic/.+/index$", name):
+            for inner in list(contents.findall(toctree)):
+                inner.parent.remove(inner)
+
+
+def setup(app):
+    app.connect("env-updated", short_menu)
+    app.connect("autodoc-process-docstring", read_plainly)
+    app.connect("autoapi-skip-member", described_beside)
