@@ -22,7 +22,7 @@ from isentropic.rollout.sampling.hard_again import HardAgain
 from isentropic.rollout.sampling.pass_rate import PassRate
 from isentropic.rollout.sampling.shuffled import Shuffled
 from isentropic.rollout.sampling.weighted import Weighted
-from isentropic.rollout.stream import EvaluationStream, RolloutStream
+from isentropic.rollout.stream import EvaluationStream, RolloutStream, cached_share, since
 from isentropic.sampler.hf import TransformersSampler
 
 
@@ -325,3 +325,8 @@ def test_what_fails_while_a_rollout_is_drawn_ahead_is_raised_where_it_is_wanted(
     next(rollouts)  # was drawn before
     with pytest.raises(KeyError):
         next(rollouts)
+
+
+def test_the_cached_share_is_of_what_was_read_for_the_rollout():
+    assert cached_share(since((100, 90), (180, 110))) == {"sampler/cached_share": 0.25}
+    assert cached_share(since((100, 90), (100, 90))) == cached_share(since(None, (8, 2))) == {}

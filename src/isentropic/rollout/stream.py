@@ -39,6 +39,7 @@ class Drawn:
     order: Order
     rates: list[tuple[float, float]]  # of each group asked, its turn and the share that was right
     fallback: RolloutBatch | None
+    read: tuple[int, int] | None  # prompt tokens that the engine was given for it, and how many of them it had cached
 
 
 class RolloutStream:
@@ -111,6 +112,7 @@ class RolloutStream:
         self.report |= means_of_reasoning(drawn.seen)
         if self.generator.player:
             self.report |= shares_of_turns(drawn.seen)
+        self.report |= cached_share(drawn.read)
         self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
         if self.sampling.state_dict():
             self.sampling.observe(self.asked(drawn), tries * self.prompts, self.prompts)
@@ -132,7 +134,7 @@ class RolloutStream:
         seen, tally_of_rewards = Counter[str](), Tally()
         fallback: RolloutBatch | None = None
         order = self.sampling.order(self.problems, self.position, self.prompts, self.seed)
-        rates = list[tuple[float, float]]()
+        rates, before = list[tuple[float, float]](), self.generator.sampler.read
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
             asked, answers = self.round(order, len(kept) * self.prompts)
             self.example = self.example or answers[0]
@@ -149,7 +151,8 @@ class RolloutStream:
             kept.append(self.curated(asked))
             fallback = fallback or first_groups(asked, 1)
         self.generator.sampler.participate_idle(self.decoding)
-        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, tally_of_rewards, order, rates, fallback)
+        read, batch = since(before, self.generator.sampler.read), first_groups(concatenate(kept), wanted)
+        return Drawn(batch, len(kept), seen, tally_of_rewards, order, rates, fallback, read)
 
     def round(self, order: Order, start: int) -> Generated:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
@@ -256,6 +259,16 @@ def shares_of_turns(seen: Counter[str]) -> dict[str, float]:
         | {"rollout/calls_failed": failed / calls if calls else 0.0}
         | {f"throughput/{name}": value for name, value in totals.items()}
     )
+
+
+def since(before: tuple[int, int] | None, now: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if before is None or now is None else (now[0] - before[0], now[1] - before[1])
+
+
+def cached_share(read: tuple[int, int] | None) -> dict[str, float]:
+    """Over all ranks; nothing where their engines do not say."""
+    tokens, cached = average(torch.tensor(read or (0, 0), dtype=torch.float64)).tolist()
+    return {"sampler/cached_share": cached / tokens} if tokens else {}
 
 
 def means_of_reasoning(seen: Counter[str]) -> dict[str, float]:
