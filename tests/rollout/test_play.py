@@ -211,6 +211,17 @@ def test_a_run_of_several_turns_in_two_parts_is_the_run_in_one(parts, tmp_path):
             assert torch.equal(value, other), name
 
 
+def test_episodes_that_are_played_ahead_are_those_that_would_have_been_played_then(parts):
+    sampler, found = TransformersSampler(parts.model, "float32", "cpu", 64, 64), []
+    sampler.start()
+    for ahead in (False, True):
+        task, budgets = Chance(Digits(parts.sums())), parts.turns(turns=3, turn_tokens=2)
+        data = parts.rollouts(sampler, task=task, turns=budgets, one_step_off_policy=ahead)
+        found.append(list(data.train_dataloader()))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one.tokens, other.tokens) and torch.equal(one.turn, other.turn) and one.turn.max() == 2
+
+
 def test_turns_and_what_is_read_between_them_stand_in_one_row(parts, play):
     task = Worlds([Reply("5;"), Reply("", RIGHT)], stop=";")
     sampler = scripted(parts, "3;", "44$")
