@@ -1,13 +1,10 @@
 from csv import DictReader
 from dataclasses import replace
-from math import nan
-from types import SimpleNamespace
 
 import pytest
 import torch
 from fixtures.tasks import Digits
 
-from isentropic.batch import ScoredBatch
 from isentropic.callbacks.weight_sync import SyncError, WeightSync, canary
 from isentropic.sampler.hf import TransformersSampler
 
@@ -115,23 +112,6 @@ def test_a_faithful_engine_passes_and_its_gap_is_logged_every_step(run, tmp_path
     for name in ("sampler/logp_gap", "sampler/logp_gap_max", "sampler/canary_gap"):
         assert all(0 <= float(row[name]) < 1e-4 for row in rows)
     assert all(float(row["throughput/sync_seconds"]) > 0 for row in rows)
-
-
-@pytest.mark.golden
-def test_the_gap_is_told_by_turn():
-    found, none = {}, torch.zeros(1, 4)
-    batch = ScoredBatch(
-        tokens=torch.zeros(1, 4, dtype=torch.long), mask=torch.tensor([[False, True, False, True]]),
-        group=torch.tensor([0]), reward=torch.zeros(1), correct=torch.tensor([True]), truncated=torch.tensor([False]),
-        sampler_logp=torch.tensor([[nan, -1.0, nan, -2.0]]), turn=torch.tensor([[0, 0, 0, 1]]),
-        old_logp=torch.tensor([[0.0, -1.5, 7.0, -2.25]]), old_entropy=none, old_sensitivity=none, ref_logp=none,
-    )  # fmt: skip
-    policy = SimpleNamespace(last_rollout=(batch,), log_dict=found.update)
-    WeightSync(1e-3, 8).compare(policy, of_now=False)
-    assert found == {
-        "sampler/logp_gap": 0.375, "sampler/logp_gap_max": 0.5,
-        "sampler/logp_gap_turn_0": 0.5, "sampler/logp_gap_turn_1": 0.25,
-    }  # fmt: skip
 
 
 def test_a_sampler_without_log_probs_is_not_suspected(parts, tmp_path):
