@@ -1,7 +1,6 @@
 """Episodes of many turns on real engines: on two ranks whose episodes end apart, and over vLLM."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.prompts import PromptEncoder
+from isentropic.rollout.side_by_side import after
 from isentropic.sampler.hf import TransformersSampler
 from isentropic.sampler.vllm.colocated import VllmSampler, available
 from isentropic.sampler.vllm.server import VllmServerSampler
@@ -53,14 +53,22 @@ def check_calculator(parts, sampler):
     task = Calculator(numbers=4, largest=9, limit=99, held_out=0.1, seed=0)
     tokenizer = AutoTokenizer.from_pretrained(SHIPPED)
     generator = RolloutGenerator(task, sampler, PromptEncoder(tokenizer, False, None, (), {}), 0, parts.turns(turns=3))
-    asked, write = [], sampler.write
+    said, converse = {}, sampler.converse
 
-    def written(requests, decoding):
-        completions = write(requests, decoding)
-        asked.append([(list(one.prompt), list(two.tokens)) for one, two in zip(requests, completions, strict=True)])
-        return completions
+    def noted(requests, decoding, reply):
+        said.update((place, [list(one.prompt)]) for place, one in enumerate(requests))
 
-    sampler.write = written
+        def note(place, request):
+            said[place] += [list(request.prompt)] if request else []
+            return request
+
+        def heard(place, completion):
+            said[place].append(list(completion.tokens))
+            return after(reply(place, completion), lambda request: note(place, request))
+
+        converse(requests, decoding, heard)
+
+    sampler.converse = noted
     try:
         batch, answers = generator.generate(
             task.problems("test")[:16],
@@ -70,11 +78,11 @@ def check_calculator(parts, sampler):
             "test",
         )
     finally:
-        del sampler.write
-    assert len(asked) == 3 and len(asked[0]) > len(asked[-1]) > 0  # some ended early, some went on to the last turn
-    for before, after in pairwise(asked):  # whoever goes on begins with all that was there
-        for prompt, _ in after:
-            assert any(prompt[: len(old) + len(new)] == old + new for old, new in before)
+        del sampler.converse
+    assert {len(row) for row in said.values()} == {2, 4, 6}  # some ended early, some went on to the last turn
+    for row in said.values():  # prompt, completion, prompt, ...: whoever goes on begins with all that was there
+        for before, new, then in zip(row[::2], row[1::2], row[2::2], strict=False):
+            assert then[: len(before) + len(new)] == before + new
     rows = zip(answers, batch.tokens, batch.mask, batch.turn, batch.sampler_logp, strict=True)
     for answer, tokens, mask, turn, logp in rows:
         assert tokens[mask].tolist() == list(answer.tokens)

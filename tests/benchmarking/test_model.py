@@ -3,7 +3,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from isentropic.benchmarking.model import sizes, write
 from isentropic.config.entry import CONFIGS
-from isentropic.sampler.validation import end_tokens
+from isentropic.sampler.ends import ends_of
 from isentropic.task.noise import Noise
 
 TABLE = str(CONFIGS.parent / "assets/architectures.yaml")
@@ -27,7 +27,7 @@ def test_a_model_is_written_once_and_never_ends_an_answer(tmp_path):
     write(folder, entry)
     assert (folder / "model.safetensors").read_bytes() == weights
     assert AutoModelForCausalLM.from_pretrained(folder).config.num_hidden_layers == 1
-    assert end_tokens(str(folder), None) == []
+    assert ends_of(str(folder), None).ids == []
 
 
 def test_each_word_of_a_prompt_is_one_token(tmp_path):

@@ -22,7 +22,7 @@ from isentropic.rollout.sampling.hard_again import HardAgain
 from isentropic.rollout.sampling.pass_rate import PassRate
 from isentropic.rollout.sampling.shuffled import Shuffled
 from isentropic.rollout.sampling.weighted import Weighted
-from isentropic.rollout.stream import EvaluationStream, RolloutStream
+from isentropic.rollout.stream import EvaluationStream, RolloutStream, cached_share, since
 from isentropic.sampler.hf import TransformersSampler
 
 
@@ -337,3 +337,8 @@ def test_what_a_curator_takes_off_rewards_is_logged_as_a_mean_of_all_that_came_t
     taken = (rows.correct.float() - rows.reward).mean()
     assert stream.report["curation/overlong"] == pytest.approx(float(taken)) and taken > 0
     assert "curation/informative" not in stream.report
+
+
+def test_the_cached_share_is_of_what_was_read_for_the_rollout():
+    assert cached_share(since((100, 90), (180, 110))) == {"sampler/cached_share": 0.25}
+    assert cached_share(since((100, 90), (100, 90))) == cached_share(since(None, (8, 2))) == {}

@@ -1,9 +1,14 @@
 import time
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from fixtures.models import SYMBOLS
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from isentropic.sampler import Decoding, Request
 from isentropic.sampler.hf import TransformersSampler, draw, process
@@ -126,6 +131,56 @@ def test_the_stop_text_ends_a_completion_and_stays_in_it(sampler):
     completions = [c for group in sampler.sample(PROMPTS, 4, SEEDS, replace(DECODING, stop="3")) for c in group]
     assert any(c.tokens[-1] == 5 and c.finish == "stop" for c in completions)
     assert not any(5 in c.tokens[:-1] for c in completions)
+
+
+def text(symbols, tokens):
+    """Ids beyond the symbols have none."""
+    return "".join(symbols[token] for token in tokens if token < len(symbols))
+
+
+def cut(symbols, tokens, stop):
+    """Up to where the stop first stands."""
+    return next((tokens[:n] for n in range(1, len(tokens)) if stop in text(symbols, tokens[:n])), tokens)
+
+
+def commonest(completions):
+    return Counter(two for one in completions for two in pairwise(one) if 1 < min(two) <= max(two) < len(SYMBOLS))
+
+
+def test_a_stop_of_several_tokens_ends_a_completion_where_it_first_stands(sampler):
+    seeds = [64 * i for i in range(8)]
+    plain = [one.tokens for group in sampler.sample(PROMPTS, 64, seeds, DECODING) for one in group]
+    stop = text(SYMBOLS, commonest(plain).most_common(1)[0][0])
+    found = [one for group in sampler.sample(PROMPTS, 64, seeds, replace(DECODING, stop=stop)) for one in group]
+    assert [one.tokens for one in found] == [cut(SYMBOLS, tokens, stop) for tokens in plain]  # else drawn as without it
+    for one in found:
+        assert (one.finish == "stop") == (stop in text(SYMBOLS, one.tokens) or one.tokens[-1] == 1)
+    assert sum(stop in text(SYMBOLS, one.tokens) for one in found) > 3
+
+
+def test_what_the_last_token_of_a_stop_holds_beyond_it_stays(sampler, tiny_model, tmp_path, reference, policy):
+    seeds = [64 * i for i in range(8)]
+    plain = [one.tokens for group in sampler.sample(PROMPTS, 64, seeds, DECODING) for one in group]
+    pairs = commonest(plain)
+    first, last = pairs.most_common(1)[0][0]
+    other = max((two for two in pairs if two[0] == first and two[1] not in (first, last)), key=pairs.__getitem__)[1]
+    symbols, stop = list(SYMBOLS), SYMBOLS[first] + SYMBOLS[last]
+    symbols[other] = f"{SYMBOLS[last]}>"  # a token that holds the end of the stop and more
+    for file in Path(tiny_model).iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    words = Tokenizer(models.WordLevel({symbol: i for i, symbol in enumerate(symbols)}, unk_token="<pad>"))
+    words.pre_tokenizer, words.decoder = pre_tokenizers.Split(Regex("."), "isolated"), decoders.Fuse()
+    PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>").save_pretrained(tmp_path)
+    whole = TransformersSampler(str(tmp_path), dtype="float32", device="cpu", max_model_len=64, max_num_seqs=256)
+    whole.start()
+    found = [one for group in whole.sample(PROMPTS, 64, seeds, replace(DECODING, stop=stop)) for one in group]
+    assert [one.tokens for one in found] == [cut(symbols, tokens, stop) for tokens in plain]
+    assert {tuple(one.tokens[-2:]) for one in found if stop in text(symbols, one.tokens)} >= {
+        (first, last),
+        (first, other),
+    }
+    for prompt, one in zip(PROMPTS, found[::64], strict=True):
+        assert one.logp == pytest.approx(reference(policy, prompt, one.tokens, 1.0), abs=1e-4)
 
 
 def test_at_temperature_zero_the_likeliest_token_comes_whatever_the_seed_and_the_filters(sampler, policy):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -20,6 +22,15 @@ def test_answers_come_in_turn_and_begin_again(scripted):
 
 def test_an_answer_is_cut_at_max_tokens(scripted):
     assert scripted.sample([[6]], 1, [0], DECODING) == [[Completion([2, 3, 4], None, "length")]]
+
+
+def test_a_stop_text_ends_an_answer_where_it_can_be_read():
+    letters = ScriptedSampler(
+        {(5,): [[2, 3, 4, 2, 1]]}, eos=1, decode=lambda tokens: "".join("?$abc"[t] for t in tokens)
+    )
+    for stop, tokens, finish in (("bc", [2, 3, 4], "stop"), ("cb", [2, 3, 4, 2, 1], "stop"), ("a", [2], "stop")):
+        decoding = replace(DECODING, stop=stop, max_tokens=8)
+        assert letters.sample([[5]], 1, [0], decoding) == [[Completion(tokens, None, finish)]]
 
 
 def test_it_has_no_model_to_score_with(scripted):

@@ -1,11 +1,9 @@
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from isentropic.sampler import Decoding
-from isentropic.sampler.validation import check_model, check_requests, end_tokens
+from isentropic.sampler.validation import check_model, check_requests
 
 DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=8, stop=None)
 
@@ -59,23 +57,6 @@ def test_seeds_of_one_prompt_closer_than_count_are_refused():
 def test_negative_seeds_are_refused():
     with pytest.raises(ValueError, match="from -1 to 3"):
         check_requests([[2], [3]], 4, [3, -1], DECODING, 20)
-
-
-def test_the_model_and_its_tokenizer_say_what_ends_a_completion(tiny_model):
-    assert end_tokens(tiny_model, None) == [1]
-
-
-def test_a_model_may_name_several_end_tokens(tiny_model, tmp_path):
-    for file in Path(tiny_model).iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [1, 23]}))
-    assert end_tokens(str(tmp_path), None) == [1, 23]
-
-
-def test_a_stop_text_is_one_token(tiny_model):
-    assert end_tokens(tiny_model, ";") == [1, 16]
-    with pytest.raises(ValueError, match="stop='>:' is 2 tokens"):
-        end_tokens(tiny_model, ">:")
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):

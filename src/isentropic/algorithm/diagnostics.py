@@ -61,14 +61,19 @@ def describe(batch: ScoredBatch, advantages: PerToken) -> dict[str, float]:
 
 def by_turn(batch: ScoredBatch) -> dict[str, Scalar]:
     """Entropy over the first turns, and of the first token chosen after each observation; of one turn, nothing."""
-    turn = torch.where(batch.mask, batch.turn, 0)
-    last = largest(int(turn.max()) if turn.numel() else 0)
-    if not last:
+    sets = first_turns(batch)
+    if not sets:
         return {}
     before = torch.nn.functional.pad(batch.mask, (1, 0))[:, :-1]
-    sets = {f"turn_{t}": batch.mask & (turn == t) for t in range(min(last + 1, TURNS))}
-    sets["after_observation"] = batch.mask & ~before & (turn > 0)
+    sets["after_observation"] = batch.mask & ~before & (batch.turn > 0)
     return {f"entropy/{name}": masked_mean(batch.old_entropy, tokens) for name, tokens in sets.items()}
+
+
+def first_turns(batch: ScoredBatch) -> dict[str, Mask]:
+    """The chosen tokens of each, by name; nothing where no rank has a second one. All ranks must call."""
+    turn = torch.where(batch.mask, batch.turn, 0)
+    last = largest(int(turn.max()) if turn.numel() else 0)
+    return {f"turn_{t}": batch.mask & (turn == t) for t in range(min(last + 1, TURNS))} if last else {}
 
 
 def importance(log_weight: PerToken, mask: Mask) -> PerToken:

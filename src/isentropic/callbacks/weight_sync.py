@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import cycle, islice
+from math import isfinite
 from time import perf_counter
 
 import torch
@@ -10,6 +11,7 @@ from lightning import LightningModule, Trainer
 from lightning.pytorch.trainer.states import TrainerFn
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 
+from isentropic.algorithm.diagnostics import first_turns
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.run import SamplerPhases, policy_of, rollouts_of
 from isentropic.distributed import average, gather
@@ -108,6 +110,8 @@ class WeightSync(SamplerPhases):
         gap = float(masked_mean(difference, known))
         worst = gather(torch.where(known, difference, 0).max()[None]).max()
         policy.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": worst})
+        turns = {turn: float(masked_mean(difference, known & tokens)) for turn, tokens in first_turns(batch).items()}
+        policy.log_dict({f"sampler/logp_gap_{turn}": value for turn, value in turns.items() if isfinite(value)})
         if of_now:
             self.check(gap, "the sampler's own completions; weights, prefix cache, temperature or masks differ")
 

@@ -21,6 +21,7 @@ from isentropic.rollout.sampling import ProblemSampler
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Decoding, Sampler
+from isentropic.sampler.ends import ends_by
 from isentropic.task import Problem, Split, Task
 from isentropic.task.audit import FEW_PROBLEMS, short
 from isentropic.task.environment import Environment
@@ -207,6 +208,9 @@ class RolloutDataModule(LightningDataModule):
                 self.prompts.check(problem)
         if self.generator.player:
             self.generator.player.framing.check()
+        for decoding in (self.decoding, self.evaluation.decoding):
+            if decoding.stop is not None:
+                ends_by(self.tokenizer, decoding.stop)
         self.sampling.check(self.problems_of("train"))
         self.reward.check(self.problems_of("train")[0])
         self.prompts.check_written("task.marker", self.task.markers())

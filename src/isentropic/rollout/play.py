@@ -5,14 +5,16 @@ Token ids are only ever appended. Text is made of them to be read by a world, an
 
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from threading import RLock
 from typing import Any
 
 from isentropic.rollout.collate import Segment
 from isentropic.rollout.framing import Framing
-from isentropic.rollout.side_by_side import Outcome, side_by_side
+from isentropic.rollout.side_by_side import Outcome, Threads, after, side_by_side
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Completion, Decoding, Request, Sampler
 from isentropic.task import Problem, Verdict
@@ -41,6 +43,7 @@ class Transcript:
     cut: bool = False  # its last completion ended by length, or there was no room for another; not by a budget of turns
     verdict: Verdict | None = None  # None while it goes on
     episode: Episode | None = None
+    closing: "Future[None] | None" = None
 
     @property
     def chosen(self) -> list[int]:
@@ -66,7 +69,7 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Player:
-    """Rows of a turn are written together, then heard together; an episode that ends leaves the others as they were."""
+    """What a row hears and reads is its own affair: none depends on the others, nor on which of them ends first."""
 
     task: Environment
     sampler: Sampler
@@ -74,19 +77,29 @@ class Player:
     turns: Turns
     seed: int
     said: set[str] = field(default_factory=set[str], compare=False)  # what was warned of
+    lock: Any = field(default_factory=RLock, compare=False, repr=False)  # of the tokenizer, and of what was said
 
     def play(self, rows: list[Transcript], decoding: Decoding) -> None:
         """Until each has its verdict; every episode that began is closed, whatever happens."""
-        try:
-            self.begin(rows)
-            while going := [row for row in rows if row.verdict is None]:
-                requests = [self.request(row, decoding) for row in going]
-                for row, completion in zip(going, self.sampler.write(requests, decoding), strict=True):
-                    self.append(row, completion)
-                self.hear(going, decoding)
-                self.close([row for row in going if row.verdict is not None])
-        finally:
-            self.close(rows)
+        with Threads(self.turns.workers) as steps, Threads(self.turns.workers) as closings:
+
+            def reply(place: int, completion: Completion) -> Future[Request | None]:
+                row = going[place]
+                self.append(row, completion)
+                left = max(0.0, self.turns.seconds - row.seconds)
+                heard = steps.submit(lambda: check_reply(of(row).step(row.texts[-1])), left)
+                return after(heard, lambda outcome: self.hear(row, outcome, decoding, closings))
+
+            try:
+                self.begin(rows)
+                going = [row for row in rows if row.verdict is None]
+                self.sampler.converse([self.request(row, decoding) for row in going], decoding, reply)
+            finally:
+                for row in rows:
+                    self.close(row, closings)
+                for row in rows:
+                    if row.closing:
+                        row.closing.result()
 
     def transcript(self, problem: Problem, prompt: Sequence[int], seed: int, place: str, child: int) -> Transcript:
         """`place` names the group among all that are ever asked, `child` the answer in it."""
@@ -123,16 +136,16 @@ class Player:
         row.texts.append(self.decode(completion.tokens))
         row.cut = completion.finish == "length"
 
-    def hear(self, rows: Sequence[Transcript], decoding: Decoding) -> None:
-        """Steps the worlds by the last turn, side by side; their answers, errors or lateness end up in the rows."""
-        calls = [lambda row=row: check_reply(of(row).step(row.texts[-1])) for row in rows]
-        limits = [max(0.0, self.turns.seconds - row.seconds) for row in rows]
-        replies = side_by_side(calls, limits, self.turns.workers, lambda late: None)
-        for row, outcome in zip(rows, replies, strict=True):
-            row.seconds += outcome.seconds
-            row.verdict = self.failure("step", outcome)
-            if outcome.value is not None:
-                self.take(row, outcome.value, decoding)
+    def hear(self, row: Transcript, outcome: Outcome[Reply], decoding: Decoding, closings: Threads) -> Request | None:
+        """The row's next turn; None where it has none, and is then closed."""
+        row.seconds += outcome.seconds
+        row.verdict = self.failure("step", outcome)
+        if outcome.value is not None:
+            self.take(row, outcome.value, decoding)
+        if row.verdict is None:
+            return self.request(row, decoding)
+        self.close(row, closings)
+        return None
 
     def take(self, row: Transcript, reply: Reply, decoding: Decoding) -> None:
         """Ends the row, or appends what is to be read before its next turn."""
@@ -141,7 +154,8 @@ class Player:
         spent = self.room(row, decoding) < 1
         row.verdict = reply.verdict or (CUT if spent else SPENT if self.over(row) else None)
         if row.verdict is None:
-            observed = self.observation(row, (reply.text, *reply.more))
+            with self.lock:
+                observed = self.observation(row, (reply.text, *reply.more))
             if observed:
                 row.segments.append(Segment(observed, None, chosen=False))
             if observed is None or self.room(row, decoding) < 1:
@@ -176,27 +190,28 @@ class Player:
         if error is None:
             return None
         said = f"{type(self.task).__name__}.{method} {described(error)}"
-        if said not in self.said:
-            self.said.add(said)
-            warnings.warn(
-                f"{said}; the episode ends there with a reward of 0, here and wherever this happens", stacklevel=2
-            )
+        with self.lock:
+            if said not in self.said:
+                self.said.add(said)
+                what = f"{said}; the episode ends there with a reward of 0, here and wherever this happens"
+                warnings.warn(what, stacklevel=2)
         return SPENT if isinstance(error, TimeoutError) else BROKEN
 
-    def close(self, rows: Sequence[Transcript]) -> None:
-        """Those that are open; an episode that hangs may end by this."""
-        episodes = [row.episode for row in rows if row.episode is not None]
-        for row in rows:
-            row.episode = None
-        calls: list[Callable[[], None]] = [episode.close for episode in episodes]
-        for outcome in side_by_side(calls, [CLOSING] * len(calls), self.turns.workers, lambda late: None):
-            self.failure("close", outcome)
+    def close(self, row: Transcript, closings: Threads) -> None:
+        """If it is open; an episode that hangs may end by this."""
+        with self.lock:
+            episode, row.episode = row.episode, None
+        if episode is not None:
+            row.closing = after(closings.submit(episode.close, CLOSING), self.closed)
+
+    def closed(self, outcome: Outcome[None]) -> None:
+        self.failure("close", outcome)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Text of ids, without special tokens, as worlds read it."""
-        text = self.framing.prompts.tokenizer.decode(
-            list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        with self.lock:
+            text = self.framing.prompts.tokenizer.decode(
+                list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
         assert isinstance(text, str)
         return text
 

@@ -3,12 +3,15 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
-from threading import Condition, Thread
-from typing import Generic, TypeVar
+from math import inf
+from threading import Condition, Lock, Thread
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 @dataclass(frozen=True)
@@ -20,56 +23,129 @@ class Outcome(Generic[T]):
     seconds: float
 
 
-def side_by_side(
-    calls: Sequence[Callable[[], T]], limits: Sequence[float], workers: int, late: Callable[[T], object]
-) -> list[Outcome[T]]:
-    """One for each call, in order, whatever they raise; the time that a call waits for its thread is not counted.
+@dataclass(eq=False)
+class Call(Generic[T]):
+    """One that waits for a thread, or has one."""
+
+    run: Callable[[], T]
+    limit: float
+    late: Callable[[T], object]
+    outcome: "Future[Outcome[T]]" = field(default_factory=lambda: Future[Outcome[T]]())
+    began: float = inf
+
+    @property
+    def ends(self) -> float:
+        return self.began + self.limit
+
+
+class Threads:
+    """At most so many at a time, in a `with`.
 
     Python cannot end a thread: one that hangs stays until the process ends, which it does not hold up, and another
     takes its place. What it returns after all goes to `late`.
     """
-    waiting = deque(range(len(calls)))
-    running: dict[int, float] = {}
-    found: dict[int, Outcome[T]] = {}
-    changed = Condition()
 
-    def work() -> None:
-        while True:
-            with changed:
-                if not waiting:
-                    return
-                number = waiting.popleft()
-                began = running[number] = time.monotonic()
-                changed.notify()
-            value, error = attempt(calls[number])
-            with changed:
-                given_up = running.pop(number, None) is None
-                if not given_up:
-                    found[number] = Outcome(value, error, time.monotonic() - began)
-                    changed.notify()
+    def __init__(self, workers: int) -> None:
+        self.free = workers  # threads that may yet be started
+        self.idle = 0  # threads that wait for a call
+        self.waiting: deque[Call[Any]] = deque()
+        self.running: set[Call[Any]] = set()
+        self.closed = False
+        lock = Lock()
+        self.called, self.timed = Condition(lock), Condition(lock)
+        self.watched = inf  # when the watch looks next
+
+    def __enter__(self) -> "Threads":
+        Thread(target=self.watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.called:
+            self.closed = True
+            self.called.notify_all()
+            self.timed.notify()
+
+    def submit(
+        self, run: Callable[[], T], limit: float, late: Callable[[T], object] = lambda _: None
+    ) -> "Future[Outcome[T]]":
+        """The limit is of the call itself; the time that it waits for a thread is not counted."""
+        call = Call(run, limit, late)
+        with self.called:
+            self.waiting.append(call)
+            if self.free and len(self.waiting) > self.idle:
+                self.free -= 1
+                Thread(target=self.work, daemon=True).start()
+            self.called.notify()
+        return call.outcome
+
+    def work(self) -> None:
+        while (call := self.next()) is not None:
+            value, error = attempt(call.run)
+            seconds = time.monotonic() - call.began
+            with self.called:
+                given_up = call not in self.running
+                self.running.discard(call)
             if given_up:
                 if value is not None:
-                    attempt(partial(late, value))
+                    attempt(partial(call.late, value))
                 return
+            call.outcome.set_result(Outcome(value, error, seconds))
 
-    def start() -> None:
-        Thread(target=work, daemon=True).start()
+    def next(self) -> Call[Any] | None:
+        with self.called:
+            self.idle += 1
+            while not self.waiting and not self.closed:
+                self.called.wait()
+            self.idle -= 1
+            if not self.waiting:
+                return None
+            call = self.waiting.popleft()
+            call.began = time.monotonic()
+            self.running.add(call)
+            if call.ends < self.watched:
+                self.timed.notify()
+        return call
 
-    for _ in range(min(workers, len(calls))):
-        start()
-    with changed:
-        while len(found) < len(calls):
-            now = time.monotonic()
-            for number in [number for number, began in running.items() if now - began >= limits[number]]:
-                seconds = now - running.pop(number)
-                found[number] = Outcome(
-                    None, TimeoutError(f"did not return within {limits[number]:g} seconds"), seconds
-                )
-                start()
-            if len(found) < len(calls):
-                ends = [began + limits[number] - now for number, began in running.items()]
-                changed.wait(min(ends, default=None))
-    return [found[number] for number in range(len(calls))]
+    def watch(self) -> None:
+        """Gives up on what has used up its limit."""
+        while True:
+            with self.timed:
+                if self.closed and not self.running:
+                    return
+                now = time.monotonic()
+                late = [call for call in self.running if now >= call.ends]
+                self.running.difference_update(late)
+                for _ in late:
+                    Thread(target=self.work, daemon=True).start()
+                if not late:
+                    self.watched = min((call.ends for call in self.running), default=inf)
+                    self.timed.wait(None if self.watched == inf else self.watched - now)
+            for call in late:
+                error = TimeoutError(f"did not return within {call.limit:g} seconds")
+                call.outcome.set_result(Outcome(None, error, now - call.began))
+
+
+def side_by_side(
+    calls: Sequence[Callable[[], T]], limits: Sequence[float], workers: int, late: Callable[[T], object]
+) -> list[Outcome[T]]:
+    """One for each call, in order, whatever they raise."""
+    with Threads(workers) as threads:
+        begun = [threads.submit(call, limit, late) for call, limit in zip(calls, limits, strict=True)]
+        return [future.result() for future in begun]
+
+
+def after(first: "Future[T]", then: Callable[[T], U]) -> "Future[U]":
+    """What `then` makes of a result, in the thread that brings it."""
+    second: Future[U] = Future()
+
+    def go(done: "Future[T]") -> None:
+        try:
+            second.set_result(then(done.result()))
+        except BaseException as error:
+            second.set_exception(error)
+
+    first.add_done_callback(go)
+    return second
 
 
 def attempt(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:

@@ -39,6 +39,7 @@ class Drawn:
     order: Order
     rates: list[tuple[float, float]]  # of each group asked, its turn and the share that was right
     fallback: RolloutBatch | None
+    read: tuple[int, int] | None  # prompt tokens that the engine was given for it, and how many of them it had cached
 
 
 class RolloutStream:
@@ -113,6 +114,7 @@ class RolloutStream:
         self.report |= charges(drawn.seen, [name for name, curator in self.curate.items() if curator.charges])
         if self.generator.player:
             self.report |= shares_of_turns(drawn.seen)
+        self.report |= cached_share(drawn.read)
         self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
         if self.sampling.state_dict():
             self.sampling.observe(self.asked(drawn), tries * self.prompts, self.prompts)
@@ -134,7 +136,7 @@ class RolloutStream:
         seen, tally_of_rewards = Counter[str](), Tally()
         fallback: RolloutBatch | None = None
         order = self.sampling.order(self.problems, self.position, self.prompts, self.seed)
-        rates = list[tuple[float, float]]()
+        rates, before = list[tuple[float, float]](), self.generator.sampler.read
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
             asked, answers = self.round(order, len(kept) * self.prompts)
             self.example = self.example or answers[0]
@@ -151,7 +153,8 @@ class RolloutStream:
             kept.append(self.curated(asked, seen))
             fallback = fallback or first_groups(asked, 1)
         self.generator.sampler.participate_idle(self.decoding)
-        return Drawn(first_groups(concatenate(kept), wanted), len(kept), seen, tally_of_rewards, order, rates, fallback)
+        read, batch = since(before, self.generator.sampler.read), first_groups(concatenate(kept), wanted)
+        return Drawn(batch, len(kept), seen, tally_of_rewards, order, rates, fallback, read)
 
     def round(self, order: Order, start: int) -> Generated:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
@@ -276,6 +279,16 @@ def charges(seen: Counter[str], names: Sequence[str]) -> dict[str, float]:
     found = average(torch.tensor(counts, dtype=torch.float64)).tolist()
     sums = zip(names, found[::2], found[1::2], strict=True)
     return {f"curation/{name}": taken / number if number else 0.0 for name, taken, number in sums}
+
+
+def since(before: tuple[int, int] | None, now: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if before is None or now is None else (now[0] - before[0], now[1] - before[1])
+
+
+def cached_share(read: tuple[int, int] | None) -> dict[str, float]:
+    """Over all ranks; nothing where their engines do not say."""
+    tokens, cached = average(torch.tensor(read or (0, 0), dtype=torch.float64)).tolist()
+    return {"sampler/cached_share": cached / tokens} if tokens else {}
 
 
 def means_of_reasoning(seen: Counter[str]) -> dict[str, float]:

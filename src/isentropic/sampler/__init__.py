@@ -1,7 +1,8 @@
 """Who answers?"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,7 @@ class Decoding:
     top_k: int  # 0 is off
     min_p: float  # 0 is off
     max_tokens: int
-    stop: str | None  # a text that is one token; ends a completion as the end-of-sequence token does, and stays in it
+    stop: str | None  # a text that ends a completion as the end-of-sequence token does, and stays in it
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0:
@@ -31,7 +32,7 @@ class Decoding:
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens={self.max_tokens} is not at least 1")
         if self.stop == "":
-            raise ValueError("stop='' is empty; it is a text of one token, or null")
+            raise ValueError("stop='' is empty; it is a text, or null")
 
     @property
     def greedy(self) -> bool:
@@ -54,11 +55,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Completion:
-    """What the engine wrote. The end token is included when finish is "stop"."""
+    """What the engine wrote. Whole tokens: where finish is "stop", with the one that ends it, and all that it holds."""
 
     tokens: list[int]
     logp: list[float] | None  # log-prob of each token under the sampling distribution; None where it was not asked for
     finish: Literal["stop", "length"]
+
+
+Reply = Callable[[int, Completion], "Future[Request | None]"]  # a row's place, and what it wrote, to its next request
 
 
 class Sampler(ABC):
@@ -111,6 +115,22 @@ class Sampler(ABC):
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
         """A completion of each request, in order; each depends on its own prompt, seed and limit alone."""
 
+    def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:
+        """Turn after turn, until no row has a next request.
+
+        Here a turn is written by all rows before the next begins; engines that can, go on with a row whose reply came.
+        """
+        going = dict(enumerate(requests))
+        while going:
+            written = self.write(list(going.values()), decoding)
+            replies = [(place, reply(place, one)) for place, one in zip(going, written, strict=True)]
+            answers = [(place, future.result()) for place, future in replies]
+            going = {place: request for place, request in answers if request is not None}
+
+    @property
+    def read(self) -> tuple[int, int] | None:
+        """Prompt tokens so far, and those of them that were in the cache; None where the engine does not say."""
+
     def participate_idle(self, decoding: Decoding) -> None:
         """To be called when a rank has no more to ask for now: where ranks answer together, the others may have."""
 
@@ -130,3 +150,15 @@ class Sampler(ABC):
 
     def stop(self) -> None:
         """Ends the engine and its processes."""
+
+
+def silent(found: dict[int, Completion]) -> Reply:
+    """Keeps what each row writes, and has it write no more."""
+    nothing: Future[Request | None] = Future()
+    nothing.set_result(None)
+
+    def reply(place: int, completion: Completion) -> "Future[Request | None]":
+        found[place] = completion
+        return nothing
+
+    return reply

@@ -14,7 +14,8 @@ from transformers.utils import logging
 
 from isentropic.batch import DTYPES
 from isentropic.sampler import Completion, Decoding, Request, Sampler
-from isentropic.sampler.validation import check_model, check_requests, check_rows, end_tokens, sharing
+from isentropic.sampler.ends import Ends, ends_of
+from isentropic.sampler.validation import check_model, check_requests, check_rows, sharing
 
 
 @dataclass
@@ -53,11 +54,11 @@ class TransformersSampler(Sampler):
     @torch.no_grad()
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
         check_rows(requests, decoding, self.max_model_len)
-        ends = torch.tensor(end_tokens(self.path, decoding.stop), device=self.device)
+        ends = ends_of(self.path, decoding.stop)
         return [one for part in parts(requests, self.max_num_seqs) for one in self.decode(part, decoding, ends)]
 
-    def decode(self, prompts: list[list[Request]], decoding: Decoding, ends: Tensor) -> Iterator[Completion]:
-        """Each list holds the requests of one prompt, which is read once; `ends` [E] are the ids that end an answer."""
+    def decode(self, prompts: list[list[Request]], decoding: Decoding, ends: Ends) -> Iterator[Completion]:
+        """Each list holds the requests of one prompt, which is read once."""
         rows = [request for group in prompts for request in group]
         limits = torch.tensor([request.limit for request in rows], device=self.device)
         steps = int(limits.max())
@@ -71,7 +72,8 @@ class TransformersSampler(Sampler):
             logits, mask = logits.repeat_interleave(counts, 0), mask.repeat_interleave(counts, 0)
         written: list[Tensor] = []
         logp: list[Tensor] = []
-        ended = torch.zeros(len(mask), dtype=torch.bool, device=self.device)
+        lengths, stopped = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.bool)
+        asked = torch.tensor(ends.ids, dtype=torch.long, device=self.device)
         for step in range(steps):
             if step:
                 mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
@@ -79,10 +81,13 @@ class TransformersSampler(Sampler):
             processed = process(logits, decoding)
             written.append(processed.argmax(-1) if decoding.greedy else draw(processed, noise[:, step]))
             logp.append(processed.gather(1, written[-1][:, None])[:, 0])
-            ended |= torch.isin(written[-1], ends) | (step + 1 >= limits)
-            if ended.all():
+            stopped |= met(written, torch.isin(written[-1], asked) & (lengths == 0), ends)
+            lengths[(lengths == 0) & (stopped | (step + 1 >= limits))] = step + 1
+            if lengths.all():
                 break
-        return cut(torch.stack(written, 1), torch.stack(logp, 1), ends, limits)
+        rows_of = zip(torch.stack(written, 1).tolist(), torch.stack(logp, 1).tolist(), strict=True)
+        ended = zip(rows_of, lengths.tolist(), stopped.tolist(), strict=True)
+        return (Completion(row[:n], values[:n], "stop" if end else "length") for (row, values), n, end in ended)
 
     def next_logits(self, tokens: Tensor, mask: Tensor, cache: DynamicCache) -> Float[Tensor, "B V"]:
         """After the last of `tokens` [B, T], which are those of `mask` [B, S] that the cache has not read."""
@@ -167,10 +172,10 @@ def draw(logp: Float[Tensor, "B V"], noise: Float[Tensor, " B"]) -> Tensor:
     return torch.searchsorted(edges, (noise * edges[:, -1])[:, None], right=True)[:, 0].clamp(max=logp.shape[1] - 1)
 
 
-def cut(tokens: Tensor, logp: Tensor, ends: Tensor, limits: Tensor) -> Iterator[Completion]:
-    """Each row of tokens and log-probs [B, T] up to and with its first end token, or up to its limit [B]."""
-    stops = torch.isin(tokens, ends)
-    first = torch.where(stops.any(1), stops.long().argmax(1) + 1, tokens.shape[1] + 1)
-    stopped, lengths = first <= limits, torch.minimum(first, limits)
-    rows = zip(tokens.tolist(), logp.tolist(), lengths.tolist(), stopped.tolist(), strict=True)
-    return (Completion(row[:n], values[:n], "stop" if end else "length") for row, values, n, end in rows)
+def met(written: Sequence[Tensor], asked: Tensor, ends: Ends) -> Tensor:
+    """Of the rows that are asked about, those whose last token ends them."""
+    if not ends.closing or not asked.any():
+        return asked
+    places = asked.nonzero()[:, 0]
+    tails = torch.stack([column[places] for column in written[-ends.width :]], 1).tolist()
+    return asked.index_put((places,), torch.tensor([ends.met(tail) for tail in tails], device=asked.device))

@@ -3,13 +3,12 @@
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from isentropic.sampler import Decoding, Request
 
@@ -111,26 +110,3 @@ def check_seeds(prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[in
                 " so both would give the same completion; space them by count"
             )
         last[prompt] = seed
-
-
-@cache
-def end_tokens(path: str, stop: str | None) -> list[int]:
-    """Ids that end a completion: the model's own, its tokenizer's, and the one token of `stop`, else ValueError."""
-    ends = eos_of(path)
-    if stop is not None:
-        ids = AutoTokenizer.from_pretrained(path).encode(stop, add_special_tokens=False)
-        if len(ids) != 1:
-            raise ValueError(f"stop={stop!r} is {len(ids)} tokens for the tokenizer of {path}; it must be one")
-        ends |= set(ids)
-    return sorted(ends)
-
-
-def eos_of(path: str) -> set[int]:
-    """End tokens of a model folder or a name on the hub: of its config, generation config and tokenizer together."""
-    listed = [AutoConfig.from_pretrained(path).eos_token_id]
-    on_hub = not Path(path).exists()
-    if on_hub or (Path(path) / "generation_config.json").is_file():
-        listed.append(GenerationConfig.from_pretrained(path).eos_token_id)
-    if on_hub or (Path(path) / "tokenizer_config.json").is_file():
-        listed.append(AutoTokenizer.from_pretrained(path).eos_token_id)
-    return {int(token) for ids in listed if ids is not None for token in ([ids] if isinstance(ids, int) else ids)}

@@ -41,7 +41,7 @@ class Environment(Task):
     Runs resume exactly where `step` is a function of the problem, the seed and the texts so far.
     """
 
-    stop: str | None = None  # a text of one token that ends a turn besides the model's own end, and stays in it
+    stop: str | None = None  # a text that ends a turn besides the model's own end, and stays in it
 
     @abstractmethod
     def begin(self, problem: Problem, seed: int) -> Episode:

@@ -27,11 +27,8 @@ class Guessing:
         self.left = self.task.guesses
 
     def step(self, text: str) -> Reply:
-        """Says whether the number is higher or lower than the guess; a turn without one is void.
-
-        The right guess, or the last, ends the episode.
-        """
-        guess = whole_integer(after_marker(text.removesuffix(self.task.stop or ""), self.task.marker) or "")
+        said = text.partition(self.task.stop)[0] if self.task.stop else text
+        guess = whole_integer(after_marker(said, self.task.marker) or "")
         if guess is None:
             return Reply("", Verdict(0.0, False, "void"), void=True)
         self.left -= 1
@@ -61,7 +58,7 @@ class Guess(Environment):
     held_out: float  # share of the ranges that training never sees, whatever the seed: half validation, half test
     seed: int  # of the training problems
     test_seed: int = 0  # of the test and the validation problems
-    stop: str | None = None  # a text of one token that ends a turn besides the model's own end
+    stop: str | None = None  # a text that ends a turn besides the model's own end
 
     def __post_init__(self) -> None:
         check_template(self.template)

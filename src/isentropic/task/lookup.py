@@ -63,7 +63,7 @@ class Lookup(Environment):
     held_out: float  # share of the keys that training never begins with, whatever the seed: half validation, half test
     seed: int  # of the training problems
     test_seed: int = 0  # of the test and the validation problems
-    stop: str | None = None  # a text of one token that ends a turn besides the model's own end
+    stop: str | None = None  # a text that ends a turn besides the model's own end
 
     def __post_init__(self) -> None:
         check_template(self.template)

@@ -1,14 +1,19 @@
 import json
+from collections import Counter
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
 import torch
-from fixtures.models import COLOCATED
+from fixtures.models import COLOCATED, SYMBOLS
+from fixtures.talk import Talk
 from transformers import AutoModelForCausalLM
 
-from isentropic.sampler import Decoding
+from isentropic.sampler import Decoding, Sampler
 from isentropic.sampler.hf import TransformersSampler, process
 from isentropic.sampler.vllm.colocated import VllmSampler, available
 
@@ -68,6 +73,11 @@ def gap(sampler, model, prompts, reference, temperature=1.0, seeds=SEEDS):
 
 def tokens_of(groups):
     return [[completion.tokens for completion in group] for group in groups]
+
+
+def text(tokens):
+    """Ids beyond the symbols have none."""
+    return "".join(SYMBOLS[token] for token in tokens if token < len(SYMBOLS))
 
 
 def random_state():
@@ -218,8 +228,101 @@ def test_the_stop_text_ends_a_completion_and_stays_in_it(sampler):
     completions = [c for group in sampler.sample(PROMPTS, 4, SEEDS, replace(DECODING, stop="3")) for c in group]
     assert any(c.tokens[-1] == 5 and c.finish == "stop" for c in completions)
     assert not any(5 in c.tokens[:-1] for c in completions)
-    with pytest.raises(ValueError, match="stop='>:' is 2 tokens"):
-        sampler.sample(PROMPTS, 4, SEEDS, replace(DECODING, stop=">:"))
+
+
+@needs_vllm
+@pytest.mark.parametrize("short", [True, False], ids=["short way", "vLLM's way"])
+def test_a_stop_of_several_tokens_ends_a_completion_where_it_first_stands(
+    sampler, policy, reference, monkeypatch, short
+):
+    seeds = [16 * i for i in range(8)]
+    plain = tokens_of(sampler.sample(PROMPTS, 16, seeds, DECODING))
+    pairs = Counter(two for group in plain for one in group for two in pairwise(one) if 1 < min(two) <= max(two) < 20)
+    pair = pairs.most_common(1)[0][0]
+    stop = text(pair)
+    monkeypatch.setattr(sampler.scheduler, "short", short)
+    found = sampler.sample(PROMPTS, 16, seeds, replace(DECODING, stop=stop))
+    told = [
+        (*two, prompt)
+        for prompt, *groups in zip(PROMPTS, found, plain, strict=True)
+        for two in zip(*groups, strict=True)
+    ]
+    for one, whole, prompt in told:
+        begun = whole.index(pair[1]) + 1 if pair[1] in whole else len(whole)
+        assert one.tokens[:begun] == whole[:begun]  # up to where it is first asked whether that is the stop
+        assert stop not in text(one.tokens[:-1])
+        assert (one.finish == "stop") == (stop in text(one.tokens) or one.tokens[-1] == 1)
+        assert one.finish == "stop" or len(one.tokens) == 16
+        assert one.logp == pytest.approx(reference(policy, prompt, one.tokens, 1.0), abs=1e-4)
+    assert sum(stop in text(one.tokens) for one, *_ in told) > 3
+    assert any(pair[1] in one.tokens[:-1] for one, *_ in told)  # asked about, and gone on
+
+
+TURNS = [1, 6, 2, 3, 1, 4, 2, 5]
+
+
+def check_talk(said, policy, reference):
+    assert [len(row) for row in said] == TURNS
+    for prompt, one in (turn for row in said for turn in row):
+        assert one.logp == pytest.approx(reference(policy, prompt, one.tokens, 1.0), abs=1e-4)
+
+
+@needs_vllm
+@pytest.mark.parametrize("stop", [None, "9+"], ids=["own end", "a stop of two tokens"])
+def test_rows_that_go_on_by_themselves_write_what_they_write_together(sampler, policy, reference, stop):
+    decoding = replace(DECODING, stop=stop)
+    apart = Talk(PROMPTS, TURNS).play(sampler.converse, decoding)
+    together = Talk(PROMPTS, TURNS).play(partial(Sampler.converse, sampler), decoding)
+    assert [[one.tokens for _, one in row] for row in apart] == [[one.tokens for _, one in row] for row in together]
+    check_talk(apart, policy, reference)
+    check_talk(together, policy, reference)
+
+
+@needs_vllm
+def test_a_row_is_not_held_up_by_the_world_of_another(sampler):
+    gate = Event()
+
+    class Waiting(Talk):
+        def reply(self, place, completion):
+            if place and len(self.said[place]) + 1 == TURNS[place] and sum(map(len, self.said)) + 1 == sum(TURNS) - 1:
+                gate.set()  # of row 0, by the last turn of all others
+            return super().reply(place, completion)
+
+    talk = Waiting(PROMPTS, TURNS, gates={0: gate})
+    assert [len(row) for row in talk.play(sampler.converse, DECODING)] == TURNS and talk.order[-1] == 0
+
+
+@needs_vllm
+def test_a_reply_that_fails_ends_the_conversation_and_leaves_the_engine_as_it_was(sampler):
+    plain = tokens_of(sampler.sample(PROMPTS, 4, SEEDS, DECODING))
+
+    class Broken(Talk):
+        def reply(self, place, completion):
+            if place == 1 and self.said[1]:
+                raise OSError("no world")
+            return super().reply(place, completion)
+
+    with pytest.raises(OSError, match="no world"):
+        Broken(PROMPTS, [40] * 8).play(sampler.converse, DECODING)
+    assert not sampler.engine.llm_engine.has_unfinished_requests()
+    assert tokens_of(sampler.sample(PROMPTS, 4, SEEDS, DECODING)) == plain
+
+
+@needs_vllm
+def test_a_second_turn_reads_only_what_the_first_did_not(sampler, policy, reference):
+    prompts = [[2 + (7 * j + i) % 18 for j in range(130)] for i in range(2)]  # a block is 128 tokens on CPU
+    read, cached = sampler.read
+    said = Talk(prompts, [2, 2]).play(sampler.converse, DECODING)
+    lengths = [len(prompt) for row in said for prompt, _ in row]
+    assert (sampler.read[0] - read, sampler.read[1] - cached) == (sum(lengths), 2 * 128)
+    read, cached = sampler.read
+    sampler.update_weights(policy.state_dict().items())
+    first = Talk(prompts, [1, 1]).play(sampler.converse, DECODING)
+    assert (sampler.read[0] - read, sampler.read[1]) == (260, cached)  # nothing of the weights before
+    again = Talk(prompts, [1, 1]).play(sampler.converse, DECODING)
+    assert sampler.read[1] - cached == 256
+    for ((prompt, one),) in [*first, *again]:
+        assert one.logp == pytest.approx(reference(policy, prompt, one.tokens, 1.0), abs=1e-4)
 
 
 @needs_vllm

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,9 +17,10 @@ from threading import Thread
 import pytest
 import torch
 from fixtures.models import ENGINE
+from fixtures.talk import Talk
 from transformers import AutoModelForCausalLM
 
-from isentropic.sampler import Decoding
+from isentropic.sampler import Decoding, Sampler, SamplerError
 from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.colocated import available
 from isentropic.sampler.vllm.http import DIRECT, Service, kernels, serve
@@ -131,6 +133,41 @@ def test_seeds_give_the_same_and_completions_end_as_they_should(sampler, policy)
         assert (completion.finish == "stop") == (completion.tokens[-1] == 1)
         assert len(completion.logp) == len(completion.tokens)
         assert completion.finish == "stop" or len(completion.tokens) == 16
+
+
+@needs_vllm
+@pytest.mark.parametrize("stop", [None, "9+"], ids=["own end", "a stop of two tokens"])
+def test_rows_that_go_on_by_themselves_write_what_they_write_together(sampler, policy, reference, stop):
+    sampler.update_weights(policy.state_dict().items())
+    decoding, turns = replace(DECODING, stop=stop), [1, 6, 2, 3, 1, 4, 2, 5, 1]
+    apart = Talk(PROMPTS, turns).play(sampler.converse, decoding)
+    together = Talk(PROMPTS, turns).play(partial(Sampler.converse, sampler), decoding)
+    assert [[one.tokens for _, one in row] for row in apart] == [[one.tokens for _, one in row] for row in together]
+    assert [len(row) for row in apart] == turns
+    for prompt, one in (turn for row in apart for turn in row):
+        assert one.logp == pytest.approx(reference(policy, prompt, one.tokens, DECODING.temperature), abs=1e-4)
+
+
+@needs_vllm
+def test_a_server_that_ends_while_rows_talk_is_said_to_have_ended(sampler, policy, monkeypatch):
+    sampler.update_weights(policy.state_dict().items())
+    monkeypatch.setattr(sampler.service, "url", "http://127.0.0.1:9")
+    with pytest.raises(SamplerError, match="cannot be reached"):
+        Talk(PROMPTS, [3] * 9).play(sampler.converse, DECODING)
+
+
+@needs_vllm
+def test_a_second_turn_reads_only_what_the_first_did_not(sampler, policy):
+    sampler.update_weights(policy.state_dict().items())
+    prompts = [[2 + (7 * j + i) % 18 for j in range(130)] for i in range(2)]  # a block is 128 tokens on CPU
+    read, cached = sampler.read
+    said = Talk(prompts, [2, 2]).play(sampler.converse, DECODING)
+    lengths = [len(prompt) for row in said for prompt, _ in row]
+    assert (sampler.read[0] - read, sampler.read[1] - cached) == (sum(lengths), 2 * 128)
+    read, cached = sampler.read
+    sampler.update_weights(policy.state_dict().items())
+    Talk(prompts, [1, 1]).play(sampler.converse, DECODING)
+    assert (sampler.read[0] - read, sampler.read[1]) == (260, cached)  # nothing of the weights before
 
 
 @needs_vllm

@@ -18,17 +18,18 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Request, Sampler, SamplerError
+from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import (
     arriving,
     check_arrived,
     check_model,
     check_requests,
     check_rows,
-    end_tokens,
     weight_names,
 )
 from isentropic.sampler.vllm import keeper
+from isentropic.sampler.vllm.conversation import Conversation
 from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory, starting
 from isentropic.sampler.vllm.isolation import (
     check_card,
@@ -38,7 +39,7 @@ from isentropic.sampler.vllm.isolation import (
     untouched_process,
     without_search,
 )
-from isentropic.sampler.vllm.sampling_params import EVERY, Row, completions_of, draws, rows_of
+from isentropic.sampler.vllm.sampling_params import EVERY, Row, rows_of
 from isentropic.sampler.vllm.tensor_parallel import TensorParallelGroup, check_tensor_parallel
 
 
@@ -74,6 +75,7 @@ class VllmSampler(Sampler):
     owns_group: bool = field(init=False, default=False)  # the process group is the engine's, not the trainer's
     tp_group: TensorParallelGroup | None = field(init=False, default=None, repr=False)
     folder: Path | None = field(init=False, default=None, repr=False)  # the engine's own, for its temporary files
+    seen: tuple[int, int] = field(init=False, default=(0, 0))  # tokens of prompts, and of these what was in the cache
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -129,16 +131,34 @@ class VllmSampler(Sampler):
         rows, own = self.tp_group.together(rows) if self.tp_group else (rows, slice(None))
         return self.complete(rows, decoding)[own]
 
+    def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:
+        """Those of ranks that answer together are written turn by turn, as all must agree on what is written next."""
+        if self.tp_group:
+            Sampler.converse(self, requests, decoding, reply)
+        else:
+            check_rows(requests, decoding, self.max_model_len)
+            self.run(rows_of(requests, self.logprobs), decoding, reply)
+
     def participate_idle(self, decoding: Decoding) -> None:
         while self.tp_group and (rows := self.tp_group.together(None)[0]):
             self.complete(rows, decoding)
 
     def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
-        """A completion per row, in their order."""
-        ends = end_tokens(self.path, decoding.stop)
-        outputs = self.generate([row.prompt for row in rows], [draws(decoding, *one, ends) for one in enumerate(rows)])
-        written = self.scheduler.take() if self.fast_decode else {}
-        return completions_of(outputs, written)
+        found: dict[int, Completion] = {}
+        self.run(rows, decoding, silent(found))
+        return [found[place] for place in range(len(rows))]
+
+    def run(self, rows: list[Row], decoding: Decoding, reply: Reply) -> None:
+        self.make_ready()
+        scheduler = self.scheduler if self.fast_decode else None
+        talk = Conversation(self.engine, scheduler, decoding, ends_of(self.path, decoding.stop))
+        with untouched_process(self.enforce_eager), without_search():
+            talk.run(rows, reply)
+        self.seen = (self.seen[0] + talk.prompt_tokens, self.seen[1] + talk.cached_tokens)
+
+    @property
+    def read(self) -> tuple[int, int]:
+        return self.seen
 
     @property
     def scheduler(self) -> Any:
@@ -151,17 +171,17 @@ class VllmSampler(Sampler):
         if not 2 <= len(tokens) < self.max_model_len:
             raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
         params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False, seed=0)
-        rows = self.generate([tokens], [params])[0].prompt_logprobs
+        self.make_ready()
+        with untouched_process(self.enforce_eager), without_search():
+            output = self.engine.generate([{"prompt_token_ids": list(tokens)}], [params], use_tqdm=False)[0]
+        rows = output.prompt_logprobs
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
-    def generate(self, prompts: Sequence[Sequence[int]], params: list[Any]) -> list[Any]:
-        """vLLM's outputs, after waking what sleeps. Raises SamplerError where the engine has no weights."""
+    def make_ready(self) -> None:
         self.wake_part("weights")
         self.wake_part("kv_cache")
         if not self.loaded:
             raise SamplerError("the engine has no weights; they are lost by sleep level 2 and by a load that fails")
-        with untouched_process(self.enforce_eager), without_search():
-            return self.engine.generate([{"prompt_token_ids": list(p)} for p in prompts], params, use_tqdm=False)
 
     def update_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         """Raises ValueError for a missing name, tied aliases included, and SamplerError where `weights` fails midway.

@@ -1,7 +1,6 @@
 """An ordinary vLLM server, asked as OpenAI's completions are, with token ids in and out: its weights are its own."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,12 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from isentropic.sampler import Completion, Decoding, Request, Sampler, SamplerError
-from isentropic.sampler.validation import check_requests, check_rows, end_tokens
+from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler.ends import ends_of
+from isentropic.sampler.validation import check_requests, check_rows
+from isentropic.sampler.vllm import asking
 from isentropic.sampler.vllm.http import Service, check_release
+from isentropic.sampler.vllm.sampling_params import Row, rows_of
 
 PROBE = "Find 12 + 34, step by step. {x} \\boxed{46}\n\tÄ 数"  # whose tokens tell one tokenizer from another
 
@@ -60,18 +62,21 @@ class CompletionsSampler(Sampler):
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
 
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        found: dict[int, Completion] = {}
+        self.converse(requests, decoding, silent(found))
+        return [found[place] for place in range(len(requests))]
+
+    def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:
         check_rows(requests, decoding, self.max_model_len)
         if self.service is None or self.served is None:
             raise SamplerError("the server was not asked what it has; start comes first")
-        ends, name = end_tokens(self.path, decoding.stop), self.served.name
-        rows = [body(name, one, decoding, ends) for one in requests]
-        if not rows:
-            return []
-        service = self.service
-        with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
-            return [
-                completion_of(answer) for answer in askers.map(lambda row: service.call("/v1/completions", row), rows)
-            ]
+        ends, name, service = ends_of(self.path, decoding.stop), self.served.name, self.service
+
+        def ask(row: Row) -> Completion:
+            return completion_of(service.call("/v1/completions", body(name, row, decoding, ends.ids)))
+
+        rows = rows_of(requests, "none")
+        asking.converse(rows, lambda row: asking.whole(row, ask, ends), reply, self.max_num_seqs)
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         return None
@@ -119,11 +124,11 @@ def local_root(served: Served) -> str | None:
     return served.root if (Path(served.root) / "config.json").is_file() else None
 
 
-def body(name: str, asked: Request, decoding: Decoding, ends: list[int]) -> dict[str, Any]:
+def body(name: str, asked: Row, decoding: Decoding, ends: list[int]) -> dict[str, Any]:
     """Penalties and limits too, as a server otherwise takes those of the model's own generation config."""
     return {
         "model": name,
-        "prompt": list(asked.prompt),
+        "prompt": asked.prompt,
         "max_tokens": asked.limit,
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,

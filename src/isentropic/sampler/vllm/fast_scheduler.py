@@ -85,7 +85,8 @@ class FastDecode:
         plan = super().schedule(*args, **kwargs)
         told = plan.scheduled_cached_reqs
         only_decoded = not plan.scheduled_new_reqs and plan.total_num_scheduled_tokens == len(told.req_ids) > 0
-        self.refused = self.free() if only_decoded and not told.resumed_req_ids else -1
+        waited = self.get_num_unfinished_requests() > len(self.running)
+        self.refused = self.free() if waited and only_decoded and not told.resumed_req_ids else -1
         return plan
 
     def free(self: Any) -> int:

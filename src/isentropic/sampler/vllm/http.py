@@ -100,6 +100,21 @@ class Service:
                 raise SamplerError(self.lost(failure)) from failure
             time.sleep(0.2)
 
+    def read_tokens(self) -> tuple[int, int] | None:
+        """Prompt tokens of all its requests so far, and those of them that were cached; None if it counts none."""
+        try:
+            code, text = self.answer("/metrics", None, self.timeout)
+        except (URLError, OSError, HTTPException):
+            return None
+        counts = [
+            [float(line.rsplit(" ", 1)[1]) for line in text.decode().splitlines() if line.startswith(f"vllm:{name}{{")]
+            for name in ("prefix_cache_queries_total", "prefix_cache_hits_total")
+        ]
+        if code != 200 or not all(counts):
+            return None
+        read, cached = (int(sum(count)) for count in counts)
+        return read, cached
+
     def check(self, path: str, context: int) -> None:
         """Raises ValueError for a server of another release or model, or one that reads fewer than `context` tokens."""
         check_release(self)

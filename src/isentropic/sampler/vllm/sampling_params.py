@@ -2,11 +2,13 @@
 
 # pyright: basic
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from isentropic.sampler import Completion, Decoding, Request
+from isentropic.sampler.ends import Ends
 from isentropic.sampler.validation import sharing
 
 ROW = "isentropic_row"  # numbers a request among those that are drawn together
@@ -32,6 +34,27 @@ def rows_of(requests: Sequence[Request], logprobs: str) -> list[Row]:
         for place, group in enumerate(sharing(requests))
         for request in group
     ]
+
+
+def rest_of(row: Row, written: Completion, ends: Ends) -> Row | Completion:
+    """A completion, or what is still to be written of it, where the engine ended at a token that ends nothing here.
+
+    The rest is drawn from a seed of its own, and continues what was written.
+    """
+    length = len(written.tokens)
+    if written.finish == "length" or ends.met(written.tokens):
+        return written
+    if length >= row.limit:
+        return Completion(written.tokens, written.logp, "length")
+    digest = blake2b(f"{row.seed}/{length}".encode(), digest_size=8).digest()
+    return Row([*row.prompt, *written.tokens], int.from_bytes(digest) >> 1, row.says, row.limit - length)
+
+
+def joined(first: Completion | None, rest: Completion) -> Completion:
+    if first is None:
+        return rest
+    logp = None if first.logp is None or rest.logp is None else first.logp + rest.logp
+    return Completion(first.tokens + rest.tokens, logp, rest.finish)
 
 
 @dataclass(slots=True)
@@ -84,8 +107,3 @@ def completion_of(output: Any, written: Written | None) -> Completion:
     rows = output.logprobs
     logp = [row[token].logprob for row, token in zip(rows, tokens, strict=True)] if rows is not None else None
     return Completion(tokens, logp, finish)
-
-
-def completions_of(outputs: list[Any], written: Mapping[int, Written]) -> list[Completion]:
-    """In the order of `outputs`; what the scheduler wrote, by number, takes the place of what vLLM says."""
-    return [completion_of(output.outputs[0], written.get(number)) for number, output in enumerate(outputs)]

@@ -1,7 +1,6 @@
 """vLLM on cards of its own, as `vllm serve`, which the trainer asks over HTTP."""
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
@@ -12,16 +11,17 @@ from torch import Tensor
 
 from isentropic.batch import DTYPES
 from isentropic.distributed import rank
-from isentropic.sampler import Completion, Decoding, Request, Sampler, SamplerError
+from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import (
     arriving,
     check_arrived,
     check_model,
     check_requests,
     check_rows,
-    end_tokens,
     weight_names,
 )
+from isentropic.sampler.vllm import asking
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
 from isentropic.sampler.vllm.engine_args import server_arguments
 from isentropic.sampler.vllm.http import SOCKET, Service, serve
@@ -122,18 +122,26 @@ class VllmServerSampler(Sampler):
         check_requests(prompts, count, seeds, decoding, self.max_model_len)
 
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
+        found: dict[int, Completion] = {}
+        self.converse(requests, decoding, silent(found))
+        return [found[place] for place in range(len(requests))]
+
+    def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:
         check_rows(requests, decoding, self.max_model_len)
         if not self.loaded:
             raise SamplerError("the server has no weights; they are lost by a load that fails")
-        if not requests:
-            return []
-        ends, rows = end_tokens(self.path, decoding.stop), rows_of(requests, self.logprobs)
-        # each waits for its answer, with a connection of its own; more than the server runs would bring nothing
-        with ThreadPoolExecutor(min(len(rows), self.max_num_seqs)) as askers:
-            answers = askers.map(
-                lambda row: self.request(row.prompt, draws(decoding, row, ends, self.whole_completions)), rows
-            )
-            return [completion_of(answer) for answer in answers]
+        ends = ends_of(self.path, decoding.stop)
+
+        def ask(row: Row) -> Completion:
+            return completion_of(self.request(row.prompt, draws(decoding, row, ends.ids, self.whole_completions)))
+
+        rows = rows_of(requests, self.logprobs)
+        # each waits with a connection of its own; more than the server runs would bring nothing
+        asking.converse(rows, lambda row: asking.whole(row, ask, ends), reply, self.max_num_seqs)
+
+    @property
+    def read(self) -> tuple[int, int] | None:
+        return self.service.read_tokens() if self.service else None
 
     def score(self, tokens: Sequence[int]) -> list[float] | None:
         if not 2 <= len(tokens) < self.max_model_len:

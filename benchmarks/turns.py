@@ -1,0 +1,194 @@
+"""What turns cost: the same tokens in one turn, in turns of all answers together, and in turns of each by itself.
+
+    python benchmarks/turns.py --out benchmarks/results/turns.json
+
+A small model of random weights that ends no turn writes on vLLM in this process; a world without work replies after
+each turn, or after a sleep. Cases are run in turn, again and again; the ratio is of the seconds of a case to those of
+one turn in the same round, which a loaded machine slows down alike. Medians over rounds.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+from isentropic.benchmarking.model import write
+from isentropic.rollout.framing import Framing
+from isentropic.rollout.play import Player
+from isentropic.rollout.prompts import PromptEncoder
+from isentropic.rollout.turns import Turns
+from isentropic.sampler import Decoding, Request, Sampler
+from isentropic.sampler.vllm.colocated import VllmSampler
+from isentropic.task import Problem, Verdict
+from isentropic.task.environment import Environment, Reply
+
+MODEL = {
+    "model_type": "qwen3", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 2048,
+    "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0, "tie_word_embeddings": True,
+}  # fmt: skip
+PROMPT, OBSERVED = 16, "w1 w2 w3 w4"
+UNEQUAL = (1, 5, 2, 4, 3)  # turns of the answers in turn, three on average
+
+
+@dataclass
+class Sleeping:
+    """An episode of so many turns, each answered after some seconds."""
+
+    turns: int
+    seconds: float
+
+    def step(self, text: str) -> Reply:
+        time.sleep(self.seconds)
+        self.turns -= 1
+        return Reply(OBSERVED) if self.turns else Reply("", Verdict(1.0, True, "right"))
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class World(Environment):
+    """The reference of a problem is its number of turns."""
+
+    seconds: float
+
+    def problems(self, split: Any) -> list[Problem]:
+        return []
+
+    def begin(self, problem: Problem, seed: int) -> Sleeping:
+        return Sleeping(problem.reference, self.seconds)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    answers: int
+    turns: int
+    tokens: int  # of a turn
+    workers: int
+    sleep: float
+
+    def lengths(self, unequal: bool) -> list[int]:
+        return [UNEQUAL[place % 5] if unequal else self.turns for place in range(self.answers)]
+
+    def decoding(self) -> Decoding:
+        most = max(self.turns, *UNEQUAL) * self.tokens
+        return Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=most, stop=None)
+
+
+def prompt(place: int) -> str:
+    return " ".join(f"w{(7 * k + place) % 500}" for k in range(PROMPT))
+
+
+def one_turn(sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, unequal: bool) -> int:
+    """As many tokens of each answer as all of its turns have."""
+    requests = [
+        Request(encoder.encode(Problem(prompt(place), turns)), place, turns * sizes.tokens)
+        for place, turns in enumerate(sizes.lengths(unequal))
+    ]
+    return sum(len(one.tokens) for one in sampler.write(requests, sizes.decoding()))
+
+
+def in_turns(sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, unequal: bool, sleep: float) -> int:
+    budgets = Turns(
+        turns=8, turn_tokens=sizes.tokens, observation_tokens=16, observed_tokens=None, calls=None, tool_seconds=None,
+        seconds=600.0, cut=True, role="tool", thinking="keep", shared_world=False, workers=sizes.workers,
+    )  # fmt: skip
+    player = Player(World(sleep), sampler, Framing(encoder, budgets), budgets, 0)
+    rows = []
+    for place, turns in enumerate(sizes.lengths(unequal)):
+        problem = Problem(prompt(place), turns)
+        rows.append(player.transcript(problem, encoder.encode(problem), place, "benchmark", place))
+    player.play(rows, sizes.decoding())
+    return sum(len(row.chosen) for row in rows)
+
+
+def cases(sizes: Sizes) -> dict[str, tuple[str, bool, Callable[[Sampler, PromptEncoder], int]]]:
+    """Each with what it is compared with, and whether its answers wait for each other."""
+    found: dict[str, tuple[str, bool, Callable[[Sampler, PromptEncoder], int]]] = {}
+    for unequal, kind in ((False, "equal"), (True, "unequal")):
+        one = f"{kind}, one turn"
+        found[one] = (one, False, partial(one_turn, sizes=sizes, unequal=unequal))
+        for sleep in (0.0, sizes.sleep):
+            play = partial(in_turns, sizes=sizes, unequal=unequal, sleep=sleep)
+            said = f"{kind}, {sizes.turns} turns" + (f", tool {1000 * sleep:g} ms" if sleep else "")
+            found[f"{said}, barrier"], found[said] = (one, True, play), (one, False, play)
+    return found
+
+
+def timed(sampler: Sampler, encoder: PromptEncoder, barrier: bool, case: Callable[..., int]) -> tuple[float, int]:
+    if barrier:
+        sampler.converse = partial(Sampler.converse, sampler)
+    begun = time.perf_counter()
+    tokens = case(sampler, encoder)
+    seconds = time.perf_counter() - begun
+    vars(sampler).pop("converse", None)
+    return seconds, tokens
+
+
+def measured(sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, rounds: int) -> dict[str, dict[str, float]]:
+    everything = cases(sizes)
+    seconds: dict[str, list[float]] = {name: [] for name in everything}
+    tokens: dict[str, int] = {}
+    for number in range(rounds + 1):
+        for name, (_, barrier, case) in everything.items():
+            spent, tokens[name] = timed(sampler, encoder, barrier, case)
+            if number:  # the first warms up
+                seconds[name].append(spent)
+    found: dict[str, dict[str, float]] = {}
+    for name, (base, *_) in everything.items():
+        assert tokens[name] == tokens[base]
+        ratios = [ours / theirs for ours, theirs in zip(seconds[name], seconds[base], strict=True)]
+        found[name] = {
+            "seconds": round(statistics.median(seconds[name]), 2),
+            "ratio": round(statistics.median(ratios), 2),
+            "least_ratio": round(min(ratios), 2),
+            "tokens": tokens[name],
+        }
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--answers", type=int, default=256)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=32, help="of a turn")
+    parser.add_argument("--workers", type=int, default=8, help="threads in which episodes step")
+    parser.add_argument("--sleep", type=float, default=0.02, help="seconds of a tool")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args(arguments)
+    sizes = Sizes(given.answers, given.turns, given.tokens, given.workers, given.sleep)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        write(path, MODEL)
+        sampler = VllmSampler(
+            str(path), dtype="float32", load_format="auto", max_model_len=1024, max_num_seqs=given.answers,
+            max_num_batched_tokens=8192, kv_cache_gib=0.5, gpu_memory_utilization=0.4, enforce_eager=True,
+            sleep_level=0, tensor_parallel_size=1, logprobs="all", fast_decode=True,
+        )  # fmt: skip
+        sampler.start()
+        try:
+            encoder = PromptEncoder(AutoTokenizer.from_pretrained(path / "tokenizer"), False, None, (), {})
+            found = measured(sampler, encoder, sizes, given.rounds)
+        finally:
+            sampler.stop()
+    for name, row in found.items():
+        print(f"{name:42}" + "  ".join(f"{key} {value:8}" for key, value in row.items()), flush=True)
+    if given.out:
+        machine = {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+        told = vars(given) | {"out": str(given.out)}
+        given.out.write_text(json.dumps({**machine, **told, "cases": found}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
