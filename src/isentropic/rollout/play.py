@@ -205,9 +205,11 @@ class Player:
             row.closing = after(closings.submit(episode.close, CLOSING), self.closed)
 
     def closed(self, outcome: Outcome[None]) -> None:
+        """What closing raised is warned of."""
         self.failure("close", outcome)
 
     def decode(self, tokens: Sequence[int]) -> str:
+        """Text of ids, without special tokens, as worlds read it; a tokenizer is not safe in threads."""
         with self.lock:
             text = self.framing.prompts.tokenizer.decode(
                 list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False

@@ -35,6 +35,7 @@ class Call(Generic[T]):
 
     @property
     def ends(self) -> float:
+        """When it is given up on, by the monotonic clock; never before it has begun."""
         return self.began + self.limit
 
 
@@ -79,6 +80,7 @@ class Threads:
         return call.outcome
 
     def work(self) -> None:
+        """Call after call, in a thread of its own, until none can come; one that was given up on is the last."""
         while (call := self.next()) is not None:
             value, error = attempt(call.run)
             seconds = time.monotonic() - call.began
@@ -92,6 +94,7 @@ class Threads:
             call.outcome.set_result(Outcome(value, error, seconds))
 
     def next(self) -> Call[Any] | None:
+        """Waits for a call, which then runs; None where no other can come."""
         with self.called:
             self.idle += 1
             while not self.waiting and not self.closed:

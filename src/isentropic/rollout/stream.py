@@ -282,6 +282,7 @@ def charges(seen: Counter[str], names: Sequence[str]) -> dict[str, float]:
 
 
 def since(before: tuple[int, int] | None, now: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Tokens read and of these cached between two counts; None where the engine does not count."""
     return None if before is None or now is None else (now[0] - before[0], now[1] - before[1])
 
 

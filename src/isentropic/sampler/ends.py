@@ -18,6 +18,8 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 @dataclass(frozen=True)
 class Ends:
+    """Ids of tokens that end a completion, and a text of several tokens that does."""
+
     tokens: frozenset[int]  # each ends a completion
     text: str | None = None  # so does this, where it is of several tokens
     closing: frozenset[int] = frozenset()  # tokens that may hold the end of the text
@@ -40,6 +42,7 @@ class Ends:
         return 4 * len(self.text or "") + 1
 
     def decoded(self, tokens: Sequence[int]) -> str:
+        """Their text, special tokens included."""
         return self.tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
@@ -79,6 +82,7 @@ def closing_tokens(tokenizer: Any, text: str) -> frozenset[int]:
 
 
 def eos_of(path: str) -> set[int]:
+    """End tokens of a model folder or a name on the hub: of its config, generation config and tokenizer together."""
     listed = [AutoConfig.from_pretrained(path).eos_token_id]
     on_hub = not Path(path).exists()
     if on_hub or (Path(path) / "generation_config.json").is_file():

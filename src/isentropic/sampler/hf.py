@@ -173,7 +173,7 @@ def draw(logp: Float[Tensor, "B V"], noise: Float[Tensor, " B"]) -> Tensor:
 
 
 def met(written: Sequence[Tensor], asked: Tensor, ends: Ends) -> Tensor:
-    """Of the rows that are asked about, those whose last token ends them."""
+    """Of the rows that are asked about [B], those whose last token ends them [B]; `written` holds [B] for each step."""
     if not ends.closing or not asked.any():
         return asked
     places = asked.nonzero()[:, 0]

@@ -19,6 +19,7 @@ class Lines:
     problem: Problem
 
     def step(self, text: str) -> Reply:
+        """The result of a call; without one, the task's verdict on this turn."""
         if match := ASKED.search(text):
             return Reply(f"= {OPERATIONS[match[2]](int(match[1]), int(match[3]))}\n", calls=1)
         (verdict,) = self.task.verify([self.problem], [text])
@@ -27,7 +28,7 @@ class Lines:
         return Reply("", verdict, void=verdict.status == "unparseable")
 
     def close(self) -> None:
-        pass
+        """Nothing is held open."""
 
 
 @dataclass(frozen=True)

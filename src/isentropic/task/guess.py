@@ -27,6 +27,10 @@ class Guessing:
         self.left = self.task.guesses
 
     def step(self, text: str) -> Reply:
+        """Says whether the number is higher or lower than the guess; a turn without one is void.
+
+        The right guess, or the last, ends the episode.
+        """
         said = text.partition(self.task.stop)[0] if self.task.stop else text
         guess = whole_integer(after_marker(said, self.task.marker) or "")
         if guess is None:

@@ -144,11 +144,13 @@ class VllmSampler(Sampler):
             self.complete(rows, decoding)
 
     def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
+        """A completion per row, in their order."""
         found: dict[int, Completion] = {}
         self.run(rows, decoding, silent(found))
         return [found[place] for place in range(len(rows))]
 
     def run(self, rows: list[Row], decoding: Decoding, reply: Reply) -> None:
+        """Each row turn after turn, after waking what sleeps; adds up what was read, and how much of it was cached."""
         self.make_ready()
         scheduler = self.scheduler if self.fast_decode else None
         talk = Conversation(self.engine, scheduler, decoding, ends_of(self.path, decoding.stop))
@@ -178,6 +180,7 @@ class VllmSampler(Sampler):
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
     def make_ready(self) -> None:
+        """Wakes what sleeps. Raises SamplerError where the engine has no weights."""
         self.wake_part("weights")
         self.wake_part("kv_cache")
         if not self.loaded:

@@ -26,6 +26,7 @@ class Conversation:
         self.prompt_tokens = self.cached_tokens = 0  # of turns, as the engine counts them
 
     def run(self, rows: Sequence[Row], reply: Reply) -> None:
+        """Until each row has had its last turn; what a reply raises ends them all, and is raised."""
         try:
             self.add(dict(enumerate(rows)))
             while self.running or self.pending:
@@ -40,10 +41,12 @@ class Conversation:
                 self.scheduler.take()
 
     def add(self, rows: dict[int, Row]) -> None:
+        """New turns of these rows, by their places."""
         self.rows |= rows
         self.ask(rows)
 
     def ask(self, rows: dict[int, Row]) -> None:
+        """Requests of the engine; a row has one at a time."""
         if not rows:
             return
         prompts = [{"prompt_token_ids": row.prompt} for row in rows.values()]
@@ -63,6 +66,7 @@ class Conversation:
         return rows
 
     def step(self, reply: Reply) -> None:
+        """One step of the engine; what has finished in it is taken from there."""
         for output in self.engine.llm_engine.step():
             if not output.finished:
                 continue
@@ -71,6 +75,7 @@ class Conversation:
             self.end(place, completion_of(output.outputs[0], noted), output, reply)
 
     def end(self, place: int, piece: Completion, output: Any, reply: Reply) -> None:
+        """A request's end: the row is asked for the rest of its turn, or its turn is replied to."""
         before = self.written.pop(place, None)
         if before is None:
             self.prompt_tokens += len(output.prompt_token_ids)

@@ -51,6 +51,7 @@ def rest_of(row: Row, written: Completion, ends: Ends) -> Row | Completion:
 
 
 def joined(first: Completion | None, rest: Completion) -> Completion:
+    """Two pieces of one turn, of which the first may be missing."""
     if first is None:
         return rest
     logp = None if first.logp is None or rest.logp is None else first.logp + rest.logp
