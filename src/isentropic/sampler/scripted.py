@@ -31,7 +31,7 @@ class ScriptedSampler(Sampler):
         return [self.next_answer(tuple(request.prompt), request.limit, decoding.stop) for request in requests]
 
     def next_answer(self, prompt: tuple[int, ...], limit: int, stop: str | None) -> Completion:
-        """The prompt's next answer in turn, cut at `limit` tokens; ended by stop if at the end token or text, or by length."""
+        """The prompt's next answer in turn, cut at `limit` tokens; by stop at the end token or text, else by length."""
         turn = self.turns.get(prompt, 0)
         self.turns[prompt] = turn + 1
         answers = self.answers[prompt]
