@@ -20,7 +20,6 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -209,33 +208,29 @@ def scores(texts: list[list[str]], right: list[list[bool]], markers: list[str]) 
     import torch
 
     from isentropic.evaluation.pass_at_k import PassAtK
+    from isentropic.evaluation.scores import average
 
     flags = torch.tensor(right)
     count = flags.shape[1]
-    found = {f"avg@{count}": flags.double().mean().item()}
+    counts, asked = flags.sum(1), torch.full((len(flags),), count)
+    found = {f"avg@{count}": average(counts, asked)["value"]}
     if count == 1:
         return found
-    counts, asked = flags.sum(1), torch.full((len(flags),), count)
     found |= {f"pass@{k}": PassAtK(k, 1).score(counts, asked).mean().item() for k in KS if k <= count}
     return found | {f"maj@{k}": votes(texts, right, k, markers) for k in VOTES if k <= count}
 
 
 def votes(texts: list[list[str]], right: list[list[bool]], k: int, markers: list[str]) -> float:
-    """Share of votes of k answers, one block after another, that are right; equals share a vote.
-
-    What is voted for stands after the task's marker; where it has none, it is the whole text.
-    """
+    """maj@k. What is voted for stands after the task's marker; where it has none, it is the whole text."""
+    from isentropic.evaluation.maj_at_k import RIGHT, majority
     from isentropic.task.answers import after_marker
 
+    marker = markers[0] if markers else ""
     won: list[float] = []
     for some, flags in zip(texts, right, strict=True):
-        given = [after_marker(text, markers[0]) or "" if markers and markers[0] else text.strip() for text in some]
-        for first in range(0, len(some) - k + 1, k):
-            block = given[first : first + k]
-            most = max(Counter(block).values())
-            leaders = {one for one, times in Counter(block).items() if times == most}
-            verdicts = [flags[first + block.index(one)] for one in leaders]
-            won.append(sum(verdicts) / len(verdicts))
+        given = [after_marker(text, marker) for text in some]
+        classes = [RIGHT if flag else (one,) if one else None for one, flag in zip(given, flags, strict=True)]
+        won.append(majority(classes, k))
     return sum(won) / len(won)
 
 

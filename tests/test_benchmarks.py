@@ -66,7 +66,7 @@ def test_equals_share_a_vote_and_a_marker_says_what_is_voted_for(script):
         [[False, True, True, False], [True, True, False, False]],
     )
     assert votes(texts, right, 4, []) == (1 + 0.5) / 2
-    assert votes(texts, right, 2, []) == (0.5 + 0.5 + 1 + 0) / 4
+    assert votes(texts[:1], right[:1], 3, []) == pytest.approx((1 + 1 + 1 / 3 + 1 / 3) / 4)  # of all threes
     words = [["so Answer: 4", "Answer: 5", "well. Answer: 4", "4"]]
     assert votes(words, [[True, False, True, False]], 4, ["Answer:"]) == 1
 

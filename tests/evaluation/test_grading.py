@@ -153,8 +153,9 @@ def test_a_folder_is_graded_again_with_old_verdicts_beside_the_new(tmp_path):
     folder = kept(tmp_path / "eval")
     (folder / "scores.json").write_text("{}")
     scores, (pair,) = regrade(folder, [BOXED])
+    average = {"value": 0.25, "low": 0.25, "high": 0.25, "error_over_problems": 0, "error_given_problems": 0.03125**0.5}
     assert scores["boxed_string"]["aime24"] == {
-        "problems": 2, "answers": 8, "avg": 0.25, "statuses": {"right": 2, "unparseable": 3, "wrong": 3},
+        "problems": 2, "answers": 8, "statuses": {"right": 2, "unparseable": 3, "wrong": 3}, "avg": average,
     }  # fmt: skip
     assert json.loads((folder / "scores.boxed_string.json").read_text())["sets"] == scores["boxed_string"]
     assert (folder / "scores.json").read_text() == "{}"

@@ -117,6 +117,18 @@ def test_options_reach_the_task():
     assert problem.reference["metadata"]["num_terms"] == 2
 
 
+def test_options_may_be_lists_and_a_task_a_mixture_of_others():
+    (problem,) = task("basic_arithmetic", options={"operators": ["*"]}).problems("train")[:1]
+    assert "*" in problem.reference["question"] and "+" not in problem.reference["question"]
+    mixture = {"datasets": [{"name": "gcd"}, {"name": "lcm", "weight": 2, "config": {"max_value": 20}}]}
+    gym = task("composite", options=mixture)
+    problems = gym.problems("train")[:8]
+    assert {problem.reference["metadata"]["source_dataset"] for problem in problems} == {"gcd", "lcm"}
+    verdicts = gym.verify(problems, [f"Answer: {problem.reference['answer']}" for problem in problems])
+    assert {verdict.status for verdict in verdicts} == {"right"}
+    gym.close()
+
+
 def test_an_answer_is_one_line_only_where_the_known_one_is():
     assert answer_in("Answer:\n5\nQ: 6", "Answer:", {"answer": "7"}) == "5"
     assert answer_in("Answer: 1 2\n3 4", "Answer:", {"answer": "5 6\n7 8"}) == "1 2\n3 4"
@@ -131,6 +143,7 @@ def test_an_answer_is_one_line_only_where_the_known_one_is():
         ("chain_sum", {"options": {"seed": 1}}, "has no seed"),
         ("chain_sum", {"options": {"min_digits": 0}}, "do not suit chain_sum: min_digits must be positive"),
         ("chain_sum", {"options": {"min_digits": "two"}}, "do not suit chain_sum"),
+        ("composite", {"options": {"datasets": [{"name": "lmc"}]}}, "do not suit composite: Dataset 'lmc' not regist"),
         ("chain_sum", {"template": "Q:"}, "must contain {question}"),
         ("chain_sum", {"held_out": 1}, "task.held_out=1 is no share"),
         ("chain_sum", {"timeout": 0}, "task.timeout=0 lets"),

@@ -68,6 +68,8 @@ def regraded(arguments: Sequence[str]) -> list[str]:
         for grader in graders.values():
             grader.close()
     lines = [
-        f"{name}/avg by {grader}: {score['avg']:.4f}" for grader, one in scores.items() for name, score in one.items()
+        f"{name}/avg by {grader}: {score['avg']['value']:.4f}"
+        for grader, one in scores.items()
+        for name, score in one.items()
     ]
     return [*lines, *(pair.sentence() for pair in agreed), f"regraded: {folder}"]

@@ -8,10 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from isentropic.evaluation.agreement import Agreement, write
 from isentropic.evaluation.answers import ANSWERS, Answered, Asked, read_answers, read_problems
 from isentropic.evaluation.grader import Grader
 from isentropic.evaluation.grading import graded
+from isentropic.evaluation.scores import average
 from isentropic.runs.files import write_whole
 from isentropic.runs.lock import locked
 
@@ -49,17 +52,17 @@ def scores_file(grader: str) -> str:
 
 
 def scores_of(grader: str, answers: Sequence[Answered], problems: Sequence[Asked]) -> SetScores:
-    """By set: the mean over problems of the share that is right, each row once, and what became of the answers."""
+    """By set: avg@k with its errors, as an evaluation has it, each row once, and what became of the answers."""
     by_problem: dict[tuple[str, str], list[Answered]] = {}
     for one in answers:
         by_problem.setdefault((one.set, one.problem), []).append(one)
     sets: SetScores = {}
     for name in dict.fromkeys(one.set for one in answers):
         rows = [found for one in problems if one.set == name and (found := by_problem.get((name, one.problem)))]
-        shares = [sum(one.verdicts[grader] for one in found) / len(found) for found in rows]
+        right = torch.tensor([sum(one.verdicts[grader] for one in found) for found in rows])
         statuses = Counter(one.statuses[grader] for found in rows for one in found)
         sets[name] = {
-            "problems": len(rows), "answers": sum(map(len, rows)), "avg": sum(shares) / len(shares),
-            "statuses": dict(sorted(statuses.items())),
+            "problems": len(rows), "answers": sum(map(len, rows)), "statuses": dict(sorted(statuses.items())),
+            "avg": average(right, torch.tensor(list(map(len, rows)))),
         }  # fmt: skip
     return sets

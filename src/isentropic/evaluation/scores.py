@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from isentropic.evaluation import PerProblem, Score, interval
+from isentropic.evaluation import Counts, PerProblem, Score, interval
 from isentropic.evaluation.answers import Answered, Asked
 from isentropic.evaluation.avg_at_k import AvgAtK
 from isentropic.evaluation.errors import given_problems, over_problems
@@ -50,17 +50,21 @@ def of_sheets(found: Sequence[Sheet]) -> Found:
 
 def of_set(sheet: Sheet) -> Found:
     """avg@k with both errors, curves over k with 95 % intervals over problems, and what explains them."""
-    average = AvgAtK(sheet.k, RESAMPLES)
     found = {
         "problems": len(sheet.problems),
         "duplicates": len(sheet.problems) - len({one.question for one in sheet.problems}),
         "k": sheet.k,
-        "avg": told(average.per_problem(sheet.right, sheet.asked))
-        | {"error_given_problems": given_problems(sheet.right, sheet.asked)},
+        "avg": average(sheet.right, sheet.asked),
         "pass": [{"k": k} | told(at(PassAtK, k, sheet)) for k in ks(sheet.k)],
         "maj": votes(sheet),
     } | explained(sheet)
     return found | {"warnings": list(warnings(found))}
+
+
+def average(right: Counts, asked: Counts) -> Found:
+    """avg@k with both its errors, of the answers that each problem has."""
+    shares = AvgAtK(1, RESAMPLES).per_problem(right, asked)
+    return told(shares) | {"error_given_problems": given_problems(right, asked)}
 
 
 def ks(n: int) -> list[int]:

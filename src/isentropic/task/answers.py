@@ -11,7 +11,11 @@ from dataclasses import dataclass
 MARK = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
 BARE = re.compile(r"\s{0,9}(-?\d{1,40}(?:\.\d{1,40})?|[A-HJ-Zb-z](?![A-Za-z]))")  # \boxed 5
 JOINING = r"or|and|alternatively|perhaps|maybe|possibly|either|else|oder|und|ou|et|o|y|или|и"
-JOINED = re.compile(rf"(?:[\s,;&/|、，；$()}}]|或|和|\\text\s?\{{|\b(?:{JOINING})\b)*", re.IGNORECASE)
+JOINED = re.compile(
+    rf"(?:[\s,;&/|、，；$()}}]|或者?|和|以及|\\(?:text\s?\{{|q?quad\b|[\\;,:! ()])|\b(?:{JOINING})\b"
+    r"|(?:(?<=\n)|(?<=\n ))(?:[-*•]|\d{1,2}[.)])(?=\s)|\b[A-Za-z](?:_\w)?\s?=)*",
+    re.IGNORECASE,
+)
 HEDGED = re.compile(
     r"[^.!?\n。]*(?<![A-Za-z])(?:or|alternatively|perhaps|maybe|possibly)(?![A-Za-z])[^.!?\n。]*", re.IGNORECASE
 )

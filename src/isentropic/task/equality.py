@@ -7,7 +7,7 @@ import re
 from itertools import accumulate
 
 from isentropic.task import Status
-from isentropic.task.answers import after_marker, final_answer, first_line, last_box
+from isentropic.task.answers import after_marker, closed_boxes, final_answer, first_line, last_box
 from isentropic.task.kinds import literature
 from isentropic.task.kinds.comparison import Outcome, choices, compare, is_choice
 from isentropic.task.kinds.fallback import asked
@@ -18,7 +18,8 @@ from isentropic.task.kinds.structure import Formula, read
 LONGEST = 3_000  # characters of an answer, or twice its gold
 WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{3,}")
 MOST_WORDS = 12  # of a gold
-DEEPEST = 40  # brackets within each other
+DEEPEST, DEEPEST_BOX = 40, 4  # brackets within each other, boxes within each other
+BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 Scored = tuple[float, bool, Status]
 
 
@@ -30,8 +31,9 @@ def grade(gold: str, text: str, marker: str, strictness: str) -> Scored:
 
 def judge(gold: str, answer: str, strictness: str = "strict") -> Scored:
     """The verdict on an answer; what is still in a box is taken out of it."""
-    gold, answer = unboxed(gold), unboxed(answer)
-    if not answer or len(answer) > max(LONGEST, 2 * len(gold)) or depth(answer) > max(DEEPEST, depth(gold)):
+    gold = unboxed(gold)
+    answer = opened(answer) if len(answer) <= max(LONGEST, 2 * len(gold)) else ""
+    if not answer or depth(answer) > max(DEEPEST, depth(gold)):
         return scored("unparseable")
     if strictness == "strict":
         return scored(status(gold, answer))
@@ -51,6 +53,16 @@ def scored(verdict: Status) -> Scored:
 def unboxed(text: str) -> str:
     """The last box of a text that has one, else the text; a box that is not closed is nothing."""
     return (last_box(text) or "") if "\\boxed" in text or "\\fbox" in text else text.strip()
+
+
+def opened(text: str) -> str:
+    r"""An answer without boxes: 5 of \boxed{5}, x = {5} of x = \boxed{5}, and 3 {5} of 3 \boxed{5}, which is not 5."""
+    for _ in range(DEEPEST_BOX):
+        boxes, _ = closed_boxes(text := text.strip())
+        if len(boxes) != 1 or (boxes[0].start, boxes[0].end) != (0, len(text)):
+            break
+        text = text[slice(*boxes[0].inside)]
+    return BOX.sub("", text).strip()
 
 
 def final_line(answer: str) -> str:

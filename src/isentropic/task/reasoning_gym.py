@@ -1,6 +1,7 @@
 """Reasoning Gym: any of its hundred procedural tasks, by name, judged by its own scorer. arXiv:2505.24760"""
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -10,6 +11,7 @@ from itertools import product
 from typing import Any, get_args
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+from reasoning_gym.composite import DatasetSpec
 from reasoning_gym.dataset import ProceduralDataset
 from reasoning_gym.factory import DATASETS, create_dataset
 
@@ -28,7 +30,7 @@ DRAWS = 1_000  # more than enough to meet the rarest split; only tasks of very f
 LONGEST = 20_000  # characters of an answer
 RESERVED = {"seed", "size"}
 
-Options = tuple[tuple[str, Any], ...]
+Options = tuple[tuple[str, str], ...]  # by name, as JSON: some are lists
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class ReasoningGym(Task):
     @cached_property
     def plain_options(self) -> Options:
         """Sorted, so that equal options share a data set."""
-        return tuple(sorted(self.options.items()))
+        return plain(self.options)
 
     @cached_property
     def judges(self) -> JudgePool:
@@ -112,10 +114,20 @@ class ReasoningGym(Task):
         return JudgePool(f"{__name__}:judge", self.workers, self.timeout, self.memory, self.cage, warm)
 
 
+def plain(options: Mapping[str, Any]) -> Options:
+    """Sorted, each value as JSON: what can be a key of a cache."""
+    return tuple(sorted((name, json.dumps(value)) for name, value in options.items()))
+
+
 @lru_cache(maxsize=16)
 def dataset(name: str, options: Options, seed: int) -> ProceduralDataset:
     """The generator of a task, kept for its scorer, as some take long to make."""
-    return create_dataset(name, **dict(options), seed=seed, size=SIZE)
+    given = {option: json.loads(value) for option, value in options}
+    if name == "composite":
+        given = {
+            "datasets": [DatasetSpec(**({"weight": 1.0, "config": {}} | one)) for one in given.get("datasets", [])]
+        }
+    return create_dataset(name, **given, seed=seed, size=SIZE)
 
 
 def judge(
@@ -134,7 +146,8 @@ def grade(
     answer = answer_in(text, marker, entry)
     if not answer or len(answer) > LONGEST:
         return 0.0, False, "unparseable"
-    reward = repaired(name, entry["answer"], answer, score(name, options, entry, answer), partial_credit)
+    scorer = entry["metadata"]["source_dataset"] if name == "composite" else name
+    reward = repaired(scorer, entry["answer"], answer, score(name, options, entry, answer), partial_credit)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
 
 
@@ -175,6 +188,6 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     if unknown:
         raise ValueError(f"task.options has no {', '.join(unknown)} for {name}; there are {', '.join(known)}")
     try:
-        dataset(name, tuple(sorted(options.items())), 0)
+        dataset(name, plain(options), 0)
     except (AssertionError, ValueError, TypeError) as error:
         raise ValueError(f"task.options={dict(options)} do not suit {name}: {error}") from error

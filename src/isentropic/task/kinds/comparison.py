@@ -23,7 +23,7 @@ CHOICE = re.compile(
 )
 CLOCK = re.compile(r"(\d{1,4}(?:\s?:\s?\d{1,4}){1,3})\s?([ap])?\.?\s?(?:m\.?)?", re.IGNORECASE)
 SEVERAL = re.compile(r"\(?[A-J]\)?(?:\s?[,;]?\s?(?:and\s|和)?\s?\(?[A-J]\)?){1,9}")
-ALTERNATIVE = re.compile(r"\b(?:or|and|either|not|maybe)\b|[,/&;]\s?\(?[A-J]\b|\([A-J]\)")
+ALTERNATIVE = re.compile(r"\b(?:or|and|either|not|maybe)\b|[,/&;]\s?\(?[A-J]\b|\([A-J]\)|(?<![A-Za-z])[A-J][).:]\s")
 QUOTES = re.compile(r"[\s\"'.,;:!*_`]+")
 SHORT_WORDS = frozenset(["yes", "no", "true", "false"])
 BRACKETS = {r"\{\}": "{}", r"\langle\rangle": "()"}

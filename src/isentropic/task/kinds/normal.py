@@ -6,12 +6,12 @@ import unicodedata
 
 DELIMITERS = (("$$", "$$"), ("$", "$"), (r"\[", r"\]"), (r"\(", r"\)"), ("**", "**"), ("__", "__"), ("`", "`"))
 SIGNS = {
-    **dict.fromkeys("\u2212\u2013\u2014\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u2212\u2010\u2011\u2012\u2013\u2014\ufe63\uff0d", "-"),
     **{"×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": "*", "÷": r"\div ", "√": r"\surd ", "∞": r"\infty "},
     **{"≤": r"\leq ", "≥": r"\geq ", "≠": r"\neq ", "∈": r"\in ", "∪": r"\cup ", "±": r"\pm ", "°": r"^\circ "},
     **{"∅": r"\emptyset ", "、": ", ", "，": ", ", "；": "; ", "。": ". ", "：": ": ", "（": "(", "）": ")", "％": "%"},
     **{"′": "'", "’": "'", "“": '"', "”": '"', "…": r"\ldots ", "\u00a0": " ", "\u202f": " ", "\u2009": " "},
-    **{"⁄": "/", "∕": "/", "،": ", ", "٪": "%", "ℝ": r"\mathbb{R}", "≈": r"\approx ", "￥": "¥"},
+    **{"⁄": "/", "∕": "/", "،": ", ", "٪": "%", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "≈": r"\approx ", "￥": "¥"},
     **{"\u200b": "", "\u200e": "", "\u200f": "", "\ufeff": "", "\u2060": "", "\u2061": ""},
 }
 GREEK = {
@@ -116,6 +116,8 @@ def sign(letter: str) -> str:
     if FRACTION.match(letter):
         numerator, _, denominator = unicodedata.normalize("NFKC", letter).partition("\u2044")
         return rf"\frac{{{numerator}}}{{{denominator}}}"
+    if "\U0001d400" <= letter <= "\U0001d7ff":  # letters and digits of mathematics, in any font
+        return sign(unicodedata.normalize("NFKC", letter))
     digit = unicodedata.digit(letter, None)
     if digit is not None and unicodedata.category(letter) == "Nd":
         return str(digit)

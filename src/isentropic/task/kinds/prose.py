@@ -22,7 +22,13 @@ NUMBERS = re.compile(
 )
 DENIED = re.compile(r"\b(?:not|never|wrong|incorrect|false|cannot)\b[^.!?]{0,40}\Z", re.IGNORECASE)
 NAMING = re.compile(r"\d|\\|\b[A-JXYa-jm-z]\b|[=^_]|\b(?:or|and|not)\b")
-OPERATORS = re.compile(r"[+*/^=<>\\|~≈?&_#@{}()\[\]]|\d|(?<!\w)-|-(?=\s)")
+OPERATORS = re.compile(r"[+*/^=<>\\|~≈¬?&_#@{}()\[\]]|\d|(?<!\w)-|-(?=\s)")
+DONE = re.compile(  # to a number, which stands as ;
+    r"(?<!\w)(?:(?:squares?|cubes?|roots?|inverse|reciprocal|opposite|negati\w{1,3}|successor|predecessor|multiples?|powers?"
+    r"|divisors?|factors?|digits?|percent|parts?|fractions?|complement|out)\s+(?:of|in)|to\s+the|from|before|after|until|till"
+    r"|squares?|cubes?|predecessor|successor)\s+(?:the\s+)?;",
+    re.IGNORECASE,
+)
 WORD = re.compile(r"\s?([^\W\d_]+)")
 LONGEST = 600
 
@@ -58,7 +64,7 @@ def only_number(text: str) -> str | None:
     """The one number of a sentence without anything that could make it another."""
     numbers = list(NUMBERS.finditer(text))
     around = NUMBERS.sub(" ; ", text)
-    if not numbers or changes(around) or OPERATORS.search(around):
+    if not numbers or changes(around) or OPERATORS.search(around) or DONE.search(around):
         return None
     written = {with_unit(found, text) for found in numbers}
     read = {number(one) for one in written}

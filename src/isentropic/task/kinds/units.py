@@ -59,11 +59,22 @@ _CHANGING = (  # words that make it another number, several, or none
     "unknown double triple twice score couple pair pairs zero one two three four five six seven eight nine ten eleven "
     "twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy "
     "eighty ninety sin cos tan cot sec csc ln exp sqrt pi infinity infinite nan inf false oder und ou et nicht pas ne "
-    "или и не без минус плюс alternatively but dividido entre por más menos"
+    "или и не без минус плюс alternatively but dividido entre por más menos bzw oppure albo veya hoặc atau eller vagy "
+    "nebo ili approx approximate circa ca ish unequal unlike unlikely doubtful uncertain unsure tentatively presumably "
+    "supposedly hopefully nope quadrillion quintillion sextillion lakh crore myriad googol mille milli micro nano kilo "
+    "mega giga bn mn tn mil bps ppm ppb permille percentile percentiles quadruple quintuple fold factorials couples "
+    "triples"
 )
 CHANGING = frozenset(_CHANGING.split())
-CHANGING_SIGNS = frozenset("或不非万萬千百亿億半倍负負零超约")
-CHANGING_PHRASES = re.compile("以上|以下|以内|左右|大于|小于|多于|少于|超过|至少|至多|不到")
+CHANGING_SIGNS = frozenset("或不非十万萬千百亿億半倍负負零超约")
+CHANGING_PHRASES = re.compile(
+    "以上|以下|以内|左右|大于|小于|多于|少于|超过|至少|至多|不到|分之|次方|将近|之间|以外|平方根|立方根"
+    "|点[一二三四五六七八九]|または|もしくは|あるいは"
+    r"|n't(?![a-z])|(?<![a-z])different from|[a-z]fold(?![a-z])"
+    r"|(?<![a-z])(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand|million|billion|\w{3,6}teen|\w{3,5}tie)ths?"
+    "(?![a-z])",
+    re.IGNORECASE,
+)
 AT_LEAST = re.compile("[多余餘来來]")  # right after a number
 SPEED = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h"}
 SPEEDS = re.compile(r"\b(?:mph|kph|kmh)\b")
