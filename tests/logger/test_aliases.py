@@ -13,11 +13,13 @@ TASK = "isentropic.task.countdown.Countdown"
 # What stands in their source for a name that they put together.
 PUT_TOGETHER = {
     "actor/loss": 'final_metrics["loss"] = loss',
+    "actor/lr": 'final_metrics["lr"] = lr',
     "actor/grad_norm": 'metrics.get("actor/grad_norm"',
     "timing_s/update_weights": 'marked_timer("update_weights"',
     "val-core/<task>/acc/mean@<k>": '{metric_sec}/{data_source}/{var_name}/{metric_name}"',
     "loss": "def compute_loss(",  # the trainer that TRL's stands on logs it, and the norm
     "grad_norm": "(Trainer)",
+    "learning_rate": "(Trainer)",
 }
 
 
