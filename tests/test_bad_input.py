@@ -53,6 +53,8 @@ def refusal(*overrides: str) -> str:
         ("trainer.precision=bf16-mixed", "trainer.precision=bf16-mixed would cast the weights, which stay in fp32; "),
         ("+trainer.accumulate_grad_batches=2", "steps its optimizer itself; policy.optimization.mini_batch is the"),
         ("+trainer.gradient_clip_val=1.0", "steps its optimizer itself; policy.optimization.max_grad_norm clips"),
+        ("callbacks=[default,early_stopping]", "monitor=eval/avg@8 would end the run by the test split, "),
+        ("callbacks=[default,early_stopping] callbacks.early_stopping.monitor=loss", "loss is no score of an "),
         ("policy.size=128", "policy.size is gone; it is rollout.batch_size, which the policy reads from the rollout"),
         ("rollout.decoding.temperature=0", "temperature=0 is not above 0"),
         ("rollout.decoding.temperature=-1", "temperature=-1 is not above 0"),
