@@ -61,7 +61,7 @@ def test_an_alias_that_no_logger_would_write_is_refused(tmp_path):
     csv = CSVLogger(tmp_path)
     check(None, [csv])
     check("trl", [csv, TensorBoard(str(tmp_path), "", "", False, alias="trl", task=TASK)])
-    with pytest.raises(ValueError, match=r"logger.alias=trl .* neither is chosen"):
+    with pytest.raises(ValueError, match=r"logger.alias=trl .* none is chosen"):
         check("trl", [csv])
 
 

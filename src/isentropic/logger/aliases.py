@@ -92,14 +92,17 @@ class Aliased(Logger):
     task: str  # dotted path of its class
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        super().log_metrics(renamed(metrics, self.alias, self.task), step)
+        super().log_metrics(self.named(metrics), step)
+
+    def named(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        return renamed(metrics, self.alias, self.task)
 
 
 def check(alias: str | None, loggers: Sequence[Logger]) -> None:
     """Raises ValueError for names that no logger would write."""
     if alias is not None and not any(isinstance(logger, Aliased) for logger in loggers):
         raise ValueError(
-            f"logger.alias={alias} names what tensorboard and wandb write, and neither is chosen; "
+            f"logger.alias={alias} names what other loggers than csv write, and none is chosen; "
             "add one, as in 'logger=[csv,tensorboard]', or leave the alias out"
         )
 
