@@ -67,6 +67,6 @@ def test_a_logger_whose_package_is_not_installed_says_what_to_install(tmp_path, 
         pytest.skip(f"{package} is installed")
     cfg = OmegaConf.create({"logger": OmegaConf.load(CONFIGS / "logger" / f"{name}.yaml")})
     known = {"save_dir": str(tmp_path), "tags": [], "alias": None, "task": TASK, "repo": ".", "tracking_uri": "."}
-    cfg.logger[name] |= {key: value for key, value in known.items() if key in cfg.logger[name]}
+    cfg.logger[name].update({key: value for key, value in known.items() if key in cfg.logger[name]})
     with pytest.raises(BadInput, match=f"logger={name} needs the package {package}; pip install {package}$"):
         build(cfg, f"logger.{name}")

@@ -1,6 +1,7 @@
 """Aim: one run per job in a repository on the disk, and the same run when the job goes on in its folder."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class Aim(Aliased):
         **settings: Any,
     ) -> None:
         try:
-            from aim.pytorch_lightning import AimLogger  # pyright: ignore[reportMissingImports]
+            made = import_module("aim.pytorch_lightning").AimLogger
         except ModuleNotFoundError as error:
             raise missing("aim", "aim") from error
         super().__init__()
@@ -38,7 +39,7 @@ class Aim(Aliased):
         self.known = known_id(self.folder, "aim")
         experiment = experiment or of_sweep(self.folder)[0] or "isentropic"
         name = run_name or self.folder.name
-        self.inner: Logger = AimLogger(
+        self.inner: Logger = made(
             repo=repo, experiment=experiment, run_name=name, run_hash=run_hash or self.known, **settings
         )
         self.alias, self.task = alias, task

@@ -10,7 +10,7 @@ from isentropic.logger.aliases import Alias, Aliased
 from isentropic.logger.sweep import keep_id, known_id, missing, of_sweep
 
 
-class Comet(Aliased, CometLogger):
+class Comet(Aliased, CometLogger):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Lightning's; what else `comet_ml.ExperimentConfig` knows can be set too.
 
     Raises ModuleNotFoundError without comet_ml.
