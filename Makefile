@@ -8,7 +8,7 @@ RUN := .venv/bin/python
 # A machine that sets this has each process compile thousands of files again, which takes half of a short run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all test-slurm test-processors setup check docs lock format
+.PHONY: train test test-all test-slurm test-processors setup check docs lock format release
 
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
@@ -58,7 +58,10 @@ $(DOCS)/installed: requirements/docs.lock
 	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement $<
 	@touch $@
 
-lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once; torch.lock is written by hand
+release: setup  ## dist/: sdist, wheel, what they hold and hashes, tried in a fresh environment; uploads nothing
+	@$(RUN) requirements/release.py
+
+lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once, and for a GPU's image; torch.lock is written by hand
 	@echo "resolving"
 	@$(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
@@ -69,3 +72,7 @@ lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once; t
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
 		| .venv/lock/bin/uv pip compile - --universal --python-version 3.11 --fork-strategy fewest --upgrade \
 		--generate-hashes --custom-compile-command "make lock" --quiet --output-file requirements/docs.lock > /dev/null
+	@{ echo "# This file is written by: make lock. For Linux on x86-64 and Python 3.12, as Dockerfile and apptainer.def have them."; \
+		.venv/lock/bin/uv pip compile pyproject.toml --extra cuda --extra lora --extra report --extra tune --extra wandb \
+		--python-version 3.12 --python-platform x86_64-manylinux_2_28 --upgrade --generate-hashes --no-header --quiet; } \
+		> .venv/cuda.lock && mv .venv/cuda.lock requirements/cuda.lock

@@ -9,7 +9,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-CPU, TORCH, PEERS, DOCS = (ROOT / "requirements" / f"{lock}.lock" for lock in ("cpu", "torch", "peers", "docs"))
+CPU, TORCH, PEERS, DOCS, CUDA = (
+    ROOT / "requirements" / f"{lock}.lock" for lock in ("cpu", "torch", "peers", "docs", "cuda")
+)
 BUILT_FOR_CUDA = {"torchvision", "torchaudio", "torchcodec"}
 
 
@@ -26,7 +28,7 @@ def locked(lock: Path) -> dict[str, set[str]]:
 
 
 def test_every_locked_package_has_one_version_and_its_hashes():
-    for lock in (CPU, TORCH, PEERS, DOCS):
+    for lock in (CPU, TORCH, PEERS, DOCS, CUDA):
         for block in blocks(lock):
             assert re.match(r"[\w.-]+==[\w.+]+ ", block) and "--hash=sha256:" in block, block[:80]
 
@@ -44,6 +46,18 @@ def test_the_locks_satisfy_pyproject():
         assert found and all(one in requirement.specifier for one in found), (
             f"{line}: the locks have {found}; make lock"
         )
+
+
+def test_the_lock_of_the_image_satisfies_pyproject():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras, versions = project["optional-dependencies"], locked(CUDA)
+    for line in [
+        *project["dependencies"],
+        *(one for name in ("cuda", "lora", "report", "tune") for one in extras[name]),
+    ]:
+        requirement = Requirement(line)
+        found = versions.get(canonicalize_name(requirement.name), set())
+        assert found and all(one in requirement.specifier for one in found), f"{line}: cuda.lock has {found}; make lock"
 
 
 def test_what_is_built_for_cuda_is_neither_locked_nor_installed():

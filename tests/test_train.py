@@ -36,7 +36,7 @@ METRICS = {
     "clipping/clipped_ceiling", "clipping/clipped_high", "clipping/clipped_low", "control/down", "control/target",
     "control/up", "credit/stare", "eval/avg@8", "eval/avg@8_high", "eval/avg@8_low", "eval/pass@16",
     "eval/pass@16_high", "eval/pass@16_low", "entropy/mean", "policy/empty", "policy/grad_norm", "policy/kept",
-    "policy/loss", "policy/skipped",
+    "policy/lr", "policy/loss", "policy/skipped",
     "reward/correct",
     "rollout/all_right", "rollout/all_wrong", "rollout/asked_correct", "rollout/correct", "rollout/crash",
     "rollout/filled", "rollout/length", "rollout/reflection", "rollout/tokens", "throughput/seconds",

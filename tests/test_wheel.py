@@ -22,12 +22,10 @@ def site(tmp_path_factory):
     tar = subprocess.run(["tar", "c", "--null", "-T", "-"], cwd=ROOT, input=files, capture_output=True, check=True)
     (folder / "source").mkdir()
     subprocess.run(["tar", "x", "-C", folder / "source"], input=tar.stdout, check=True)
-    for place in (folder / "source", folder / "source" / "tests" / "own_package"):
-        how = ["--no-deps", "--no-index", "--no-build-isolation"]
-        subprocess.run([sys.executable, "-m", "pip", "wheel", *how, place, "-w", folder / "dist"], check=True)
-    wheels = sorted((folder / "dist").glob("*.whl"))
-    install = ["install", "--no-deps", "--no-index", "--target", folder / "site", *wheels]
-    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    how = ["--no-deps", "--no-index", "--no-build-isolation", "--target", folder / "site"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *how, folder / "source"], check=True)
+    run(folder / "site", folder, "new", "mine")
+    subprocess.run([sys.executable, "-m", "pip", "install", *how, folder / "mine"], check=True)
     return folder / "site"
 
 
@@ -49,7 +47,7 @@ def test_a_wheel_and_ones_own_package_run_where_they_are_called(site, tmp_path):
     assert f"run folder: {folder}" in said
     config = (folder / "config.yaml").read_text()
     assert "tags:\n- mine\n" in config and f"{site}/isentropic/assets" in config, "it is not the wheel that ran"
-    assert "algorithm/credit/damped.yaml" in (folder / "config_sources.txt").read_text()
+    assert "algorithm/credit/mine.yaml" in (folder / "config_sources.txt").read_text()
 
 
 def test_a_wheel_plans_the_quickstart(site, tmp_path):

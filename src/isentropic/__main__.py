@@ -13,6 +13,7 @@ from isentropic.config.own import CONFIGS, own_configs
 from isentropic.config.refused import refuse
 
 COMMANDS = {
+    "new": "isentropic.commands.new",
     "train": "isentropic.train",
     "eval": "isentropic.eval",
     "compare": "isentropic.commands.compare",

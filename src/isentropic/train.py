@@ -12,6 +12,7 @@ from isentropic.config.build import BadInput, bad_input, build, leaves, plain
 from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, quiet, rank
 from isentropic.runs import files
+from isentropic.runs.status import Ended
 
 NO_RESULT = ("hydra", "paths", "ckpt_path", "tags", "print_config", "logger", "callbacks")  # settings apart from it
 
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
 
 
 @main("train")
-def train(cfg: DictConfig) -> float | None:
-    """Returns the last avg@k, for sweepers that look for the best. Raises BadInput for what the disk does not take."""
+def train(cfg: DictConfig) -> Ended:
+    """Returns the last avg@k, for sweepers that look for the best, and why it ended early.
+
+    Raises BadInput for what the disk does not take.
+    """
     own = find_last(cfg)
     with parts(cfg) as (trainer, policy, data):
         # these take seconds, and so wait for the first checks
+        from isentropic.callbacks.early_stopping import EarlyStopping
         from isentropic.callbacks.stop_rules import StopRuleError
         from isentropic.callbacks.watchdog import OverdueError
         from isentropic.reward import RewardError
@@ -55,7 +60,11 @@ def train(cfg: DictConfig) -> float | None:
             raise_without_memory(cfg, error)
             raise_without_rank(error)
             raise
-    return next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
+    score = next((float(v) for k, v in trainer.callback_metrics.items() if k.startswith("eval/avg@")), None)
+    why = next((one.why for one in trainer.early_stopping_callbacks if isinstance(one, EarlyStopping)), None)
+    if why and rank() == 0:
+        print(why, flush=True)
+    return Ended(score, why)
 
 
 @contextmanager
@@ -106,6 +115,7 @@ def assemble(
 
     from isentropic.algorithm.compatibility import check_sampler
     from isentropic.callbacks.checkpoint import Checkpoint
+    from isentropic.callbacks.early_stopping import EarlyStopping
     from isentropic.callbacks.run import SamplerPhases
     from isentropic.logger.aliases import check as check_alias
     from isentropic.reward.total import Rewards
@@ -132,13 +142,12 @@ def assemble(
         check_alias(alias, loggers)
         if not any(isinstance(callback, SamplerPhases) for callback in callbacks):
             raise ValueError("callbacks.weight_sync is taken away, and without it the sampler keeps its first weights")
+        logged = [f"eval/{name}" for score in scores.values() for name in score.logged()]
         for callback in callbacks:
             if isinstance(callback, Checkpoint):
-                callback.check(
-                    trainer,
-                    data.evaluation.split,
-                    [f"eval/{name}" for score in scores.values() for name in score.logged()],
-                )
+                callback.check(trainer, data.evaluation.split, logged)
+            if isinstance(callback, EarlyStopping):
+                callback.check(data.evaluation.split, logged)
         if context:
             data.check_context(context)
         data.check_problems()

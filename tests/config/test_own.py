@@ -1,4 +1,4 @@
-"""docs/your_own_package.md, on the package of tests/own_package."""
+"""docs/your_own_package.md, on the package that `isentropic new mine` makes."""
 
 import re
 import shutil
@@ -10,18 +10,18 @@ import pytest
 from hydra._internal.utils import create_config_search_path
 from omegaconf import OmegaConf
 
+from isentropic.commands.new import TEMPLATE, make, renamed
 from isentropic.config.build import BadInput, build
 from isentropic.config.compose import CONFIGS, check_jobs, compose, loader_of
 from isentropic.config.own import own_configs
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "tests" / "own_package"
 ENTRY = "[isentropic.configs]\n{name} = {name}.configs\n"
 
 
 def install(folder: Path, name: str = "mine") -> Path:
     """As pip would, without building a wheel."""
-    shutil.copytree(PACKAGE / "mine", folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(make(folder / "made", name) / name, folder / name)
     information = folder / f"{name}-0.1.dist-info"
     information.mkdir()
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
@@ -41,15 +41,13 @@ def composed(*overrides):
     return compose(loader_of(CONFIGS), "train", list(overrides))
 
 
-def test_the_page_shows_the_files():
+def test_the_page_names_every_file():
     page = (ROOT / "docs" / "your_own_package.md").read_text()
-    shown = dict(re.findall(r"^`([\w/.]+)`\n\n```\w+\n(.*?)^```$", page, re.M | re.S))
-    files = {
-        path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts
-    }
-    assert shown == {
-        name: path.read_text() for name, path in files.items() if path.is_file() and path.name != "__init__.py"
-    }
+    linked = set(re.findall(r"\(\.\./src/isentropic/assets/package/([\w/.-]+)\)", page))
+    files = [path.relative_to(TEMPLATE) for path in TEMPLATE.rglob("*") if path.is_file()]
+    assert linked == {path.as_posix() for path in files if path.name not in ("__init__.py-tpl", "gitignore-tpl")}
+    shown = {renamed(TEMPLATE / name, "mine").name for name in linked}
+    assert [name for name in shown if name not in page] == []
 
 
 def test_options_of_an_installed_package_are_found(installed):
@@ -58,9 +56,9 @@ def test_options_of_an_installed_package_are_found(installed):
     cfg = composed("experiment=mine")
     assert cfg.task._target_ == "mine.task.TrueSteps"
     assert OmegaConf.to_container(cfg.algorithm.credit) == {
-        "damped": {"_target_": "mine.credit.Damped", "likely": 0.5, "damp": 0.25}
+        "mine": {"_target_": "mine.credit.Damped", "likely": 0.5, "damp": 0.25}
     }
-    check_jobs(loader_of(CONFIGS), "inspect", ["algorithm/credit=[damped]", "rollouts=none"], sweep=False)
+    check_jobs(loader_of(CONFIGS), "inspect", ["algorithm/credit=[mine]", "rollouts=none"], sweep=False)
 
 
 def test_without_it_they_are_not_there():
@@ -75,8 +73,8 @@ def test_a_part_in_the_place_of_ones_own_brings_its_own_numbers(installed):
 
 
 def test_what_one_sets_wrong_is_a_sentence(installed):
-    with pytest.raises(BadInput, match=r"credit\.damped\.damp=-1(\.0)? is a weight and must not be negative"):
-        build(composed("algorithm=mine", "algorithm.credit.damped.damp=-1"), "algorithm")
+    with pytest.raises(BadInput, match=r"credit\.mine\.damp=-1(\.0)? is a weight and must not be negative"):
+        build(composed("algorithm=mine", "algorithm.credit.mine.damp=-1"), "algorithm")
     with pytest.raises(BadInput, match=r"largst does not exist: .*did you mean largest"):
         composed("task=mine", "task.largst=3")
 
@@ -88,7 +86,8 @@ def test_a_name_that_is_taken_is_refused(installed, tmp_path, capsys):
     assert re.search(r"countdown\.yaml has the name of .*countdown\.yaml; give yours another", capsys.readouterr().err)
     (installed / "task" / "countdown.yaml").unlink()
     install(tmp_path, "other")
-    with pytest.raises(ValueError, match=r"other/configs/.*damped\.yaml has the name of .*/mine/configs/"):
+    shutil.copy(installed / "task" / "mine.yaml", tmp_path / "other" / "configs" / "task" / "mine.yaml")
+    with pytest.raises(ValueError, match=r"other/configs/task/mine\.yaml has the name of .*/mine/configs/"):
         own_configs()
 
 
@@ -110,6 +109,6 @@ def test_help_lists_them_and_other_programs_of_hydra_see_nothing(installed, tmp_
     code = "from isentropic.__main__ import help_of; print(help_of('train'))"
     path = f"{tmp_path}:{ROOT / 'src'}"
     said = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True)
-    assert re.search(r"^  algorithm/credit: .*damped", said.stdout, re.M) and re.search(r"  task: .*mine", said.stdout)
+    assert re.search(r"^  algorithm/credit: .*mine", said.stdout, re.M) and re.search(r"  task: .*mine", said.stdout)
     assert all(one.provider != "mine" for one in create_config_search_path(str(tmp_path / "conf")).get_path())
     assert any(one.provider == "mine" for one in create_config_search_path(str(CONFIGS)).get_path())

@@ -13,11 +13,13 @@ TASK = "isentropic.task.countdown.Countdown"
 # What stands in their source for a name that they put together.
 PUT_TOGETHER = {
     "actor/loss": 'final_metrics["loss"] = loss',
+    "actor/lr": 'final_metrics["lr"] = lr',
     "actor/grad_norm": 'metrics.get("actor/grad_norm"',
     "timing_s/update_weights": 'marked_timer("update_weights"',
     "val-core/<task>/acc/mean@<k>": '{metric_sec}/{data_source}/{var_name}/{metric_name}"',
     "loss": "def compute_loss(",  # the trainer that TRL's stands on logs it, and the norm
     "grad_norm": "(Trainer)",
+    "learning_rate": "(Trainer)",
 }
 
 
@@ -59,7 +61,7 @@ def test_an_alias_that_no_logger_would_write_is_refused(tmp_path):
     csv = CSVLogger(tmp_path)
     check(None, [csv])
     check("trl", [csv, TensorBoard(str(tmp_path), "", "", False, alias="trl", task=TASK)])
-    with pytest.raises(ValueError, match=r"logger.alias=trl .* neither is chosen"):
+    with pytest.raises(ValueError, match=r"logger.alias=trl .* none is chosen"):
         check("trl", [csv])
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from isentropic.logger.wandb import Wandb, of_sweep
+from isentropic.logger.sweep import of_sweep
+from isentropic.logger.wandb import Wandb
 
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .[dev]")
 wandb_pb2 = pytest.importorskip("wandb.proto.wandb_internal_pb2")

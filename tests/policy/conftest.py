@@ -66,8 +66,17 @@ def policy(tiny_model):
     from isentropic.policy.model.language_model import ModelSettings
     from isentropic.policy.module import PolicyModule
     from isentropic.policy.optimization import Optimization
+    from isentropic.policy.schedule import Constant
 
-    def make(model=tiny_model, temperature=1.0, reference=None, skip_old_logp_forward=True, adapter=None, **settings):
+    def make(
+        model=tiny_model,
+        temperature=1.0,
+        reference=None,
+        skip_old_logp_forward=True,
+        adapter=None,
+        schedule=None,
+        **settings,
+    ):
         algorithm = Algorithm(
             control=Gate(target=9.0, step=0.0, ceiling=5.0),
             advantage=Grpo(divide_by_std=True),
@@ -78,7 +87,14 @@ def policy(tiny_model):
             aggregation=TokenMean(),
             scope="step",
         )
-        defaults = {"lr": 1e-2, "weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "warmup_steps": 0}
+        defaults = {
+            "lr": 1e-2,
+            "weight_decay": 0.01,
+            "beta1": 0.9,
+            "beta2": 0.999,
+            "warmup_steps": 0,
+            "warmup_ratio": 0.0,
+        }
         sizes = {
             "max_grad_norm": 1.0,
             "mini_batch": 8,
@@ -90,7 +106,7 @@ def policy(tiny_model):
         optimization = Optimization(**(defaults | sizes | settings))
         module = PolicyModule(
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
-            reference, optimization,
+            reference, optimization, schedule or Constant(),
             batch_size=8, temperature=temperature, recompute_logp=True,
             skip_old_logp_forward=skip_old_logp_forward, seed=0, adapter=adapter,
         )  # fmt: skip

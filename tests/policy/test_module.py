@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -5,6 +6,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from isentropic.algorithm.credit import CreditRule
+from isentropic.policy.schedule import Linear
 
 
 def weights(module):
@@ -306,3 +308,22 @@ def forwards(module, fit, batch):
 def test_a_rollout_is_read_once_where_it_can_be(policy, fit, rollout):
     assert forwards(plain(policy()), fit, rollout) == 1
     assert forwards(plain(policy(skip_old_logp_forward=False)), fit, rollout) == 2
+
+
+def test_the_learning_rate_follows_its_schedule_to_the_last_update(policy, fit, rollout):
+    module = policy(schedule=Linear(final=0.5), lr=0.01, mini_batch=4, micro_batch=4)
+    metrics = fit(module, [rollout, rollout])
+    assert metrics["policy/lr"] == pytest.approx(0.01 * (0.75 + 0.625) / 2)  # of the second rollout's two updates
+
+
+def test_a_run_that_goes_on_for_longer_has_the_rates_of_the_longer_run_and_says_so(policy, fit, rollout):
+    def warmed(rollouts, planned):
+        module = policy(lr=0.01, warmup_steps=0, warmup_ratio=0.5)
+        module.planned = planned
+        return fit(module, [rollout] * rollouts)
+
+    with pytest.warns(UserWarning, match="of a run of 6 optimizer .* was of 2: it goes on at 0.0025, not at 0.005"):
+        warmed(6, planned=2)
+    with warnings.catch_warnings(record=True) as said:
+        warmed(2, planned=2)
+    assert not [one for one in said if "learning rate" in str(one.message)]

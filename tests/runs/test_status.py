@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.config.build import BadInput
-from isentropic.runs.status import Status, alive, read_status, recorded, write_status
+from isentropic.runs.status import Ended, Status, alive, as_ended, read_status, recorded, write_status
 
 
 def ended(folder: Path, error: BaseException | None = None, result: float | None = None) -> Status:
@@ -135,3 +135,11 @@ def test_on_a_full_disk_the_status_still_says_that_the_run_has_failed(tmp_path: 
     status = read_status(tmp_path)
     assert status and (status.status, status.error) == ("failed", "RuntimeError: no room")
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]
+
+
+def test_a_run_that_ended_early_is_done_and_says_why(tmp_path: Path):
+    with recorded(tmp_path, []) as status:
+        status.result, status.why = as_ended(Ended(0.5, "the score did not rise"))
+    found = read_status(tmp_path)
+    assert found and (found.status, found.result, found.why) == ("done", 0.5, "the score did not rise")
+    assert as_ended(0.5) == Ended(0.5, None)

@@ -94,7 +94,8 @@ class Checkpoint(callbacks.Checkpoint):
         self.learning = False
         number, rollouts = self.stop.agreed(), policy_of(pl_module).rollouts
         last = batch_idx + 1 == trainer.num_training_batches
-        if number or last or rollouts % self.every == 0 or (self.best and evaluated_at(trainer, rollouts)):
+        judged = (self.best or trainer.early_stopping_callbacks) and evaluated_at(trainer, rollouts)
+        if number or last or rollouts % self.every == 0 or judged:
             self.save(trainer, pl_module)
         if number:
             trainer._logger_connector.update_train_step_metrics()  # pyright: ignore[reportPrivateUsage]  # or this rollout's row would be lost

@@ -42,7 +42,7 @@ from isentropic.config.provenance import sources, tree
 from isentropic.config.refused import NOTHING_RAN, refuse
 from isentropic.runs import files
 from isentropic.runs.lock import locked, refuse_overwriting, refuse_running
-from isentropic.runs.status import recorded
+from isentropic.runs.status import as_ended, recorded
 
 START = """isentropic train runs nothing without settings. Try
 
@@ -116,11 +116,11 @@ def _live(function: Callable[[DictConfig], Any], cfg: DictConfig, folder: Path, 
         if rank() == 0:
             _record(cfg, folder, configs)
             with _on_sigterm(), recorded(folder, task_overrides()) as status:
-                result = function(cfg)
+                result, status.why = as_ended(function(cfg))
                 status.result = float(result) if isinstance(result, int | float) else None
         else:
             end_with_first()
-            result = function(cfg)
+            result, _ = as_ended(function(cfg))
     if rank() == 0:  # after all that loggers say at their end
         print(f"run folder: {folder}", flush=True)
     return result

@@ -32,6 +32,7 @@ NAMES: dict[Alias, tuple[Name, ...]] = {
         Name("actor/pg_clipfrac_lower", ("clipping/clipped_ceiling",)),
         Name("actor/loss", ("policy/loss",), "penalties included, unlike `actor/pg_loss`"),
         Name("actor/grad_norm", ("policy/grad_norm",)),
+        Name("actor/lr", ("policy/lr",), "verl's is the one after the last update"),
         Name("critic/score/mean", ("rollout/reward",)),
         Name("critic/rewards/mean", ("rollout/reward",), "no KL in the reward, verl's default"),
         Name("response_length/mean", ("rollout/length",)),
@@ -46,6 +47,7 @@ NAMES: dict[Alias, tuple[Name, ...]] = {
         Name("clip_ratio/region_mean", ("clipping/clipped_low", "clipping/clipped_high")),
         Name("loss", ("policy/loss",)),
         Name("grad_norm", ("policy/grad_norm",)),
+        Name("learning_rate", ("policy/lr",), "TRL's is of one update"),
         Name("reward", ("rollout/reward",)),
         Name("frac_reward_zero_std", ("rollout/all_right", "rollout/all_wrong"), "where the reward is the verdict"),
         Name("completions/mean_length", ("rollout/length",)),
@@ -90,14 +92,17 @@ class Aliased(Logger):
     task: str  # dotted path of its class
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        super().log_metrics(renamed(metrics, self.alias, self.task), step)
+        super().log_metrics(self.named(metrics), step)
+
+    def named(self, metrics: Mapping[str, float]) -> dict[str, float]:
+        return renamed(metrics, self.alias, self.task)
 
 
 def check(alias: str | None, loggers: Sequence[Logger]) -> None:
     """Raises ValueError for names that no logger would write."""
     if alias is not None and not any(isinstance(logger, Aliased) for logger in loggers):
         raise ValueError(
-            f"logger.alias={alias} names what tensorboard and wandb write, and neither is chosen; "
+            f"logger.alias={alias} names what other loggers than csv write, and none is chosen; "
             "add one, as in 'logger=[csv,tensorboard]', or leave the alias out"
         )
 

@@ -4,15 +4,12 @@ import secrets
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from lightning.fabric.loggers.logger import rank_zero_experiment
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from isentropic.logger.aliases import Alias, Aliased
-from isentropic.runs.files import MULTIRUN, OVERRIDES
-
-REPEATS = ("seed", "ckpt_path")  # overrides that make no other experiment of a job
+from isentropic.logger.sweep import keep_id, known_id, of_sweep
 
 
 class Wandb(Aliased, WandbLogger):
@@ -36,8 +33,7 @@ class Wandb(Aliased, WandbLogger):
     ) -> None:
         folder = Path(save_dir)
         sweep, varied = of_sweep(folder)
-        self.kept = folder / "wandb" / "id.txt"
-        known = self.kept.read_text().strip() if self.kept.is_file() else secrets.token_hex(4)
+        known = known_id(folder, "wandb") or secrets.token_hex(4)
         super().__init__(
             save_dir=save_dir, project=project, name=name or folder.name, group=group or sweep,
             job_type=job_type or varied, id=id or known, resume=resume, tags=tags, offline=offline,
@@ -50,9 +46,7 @@ class Wandb(Aliased, WandbLogger):
     def experiment(self) -> Any:
         """The wandb run. Starts it, and only then is its id kept: a folder in which nothing ran stays empty."""
         run = super().experiment
-        if not self.kept.is_file():
-            self.kept.parent.mkdir(parents=True, exist_ok=True)
-            self.kept.write_text(f"{self.version}\n")
+        keep_id(Path(self.save_dir or "."), "wandb", str(self.version))
         return run
 
     @rank_zero_only
@@ -61,19 +55,3 @@ class Wandb(Aliased, WandbLogger):
         super().finalize(status)
         if status != "success" and self._experiment is not None:
             self._experiment.finish(exit_code=1)
-
-
-def of_sweep(folder: Path) -> tuple[str | None, str | None]:
-    """The name of the sweep that a run's folder belongs to, and what it varies in this run; nothing for a single run.
-
-    The algorithm goes by its name alone.
-    """
-    sweep, own = folder.resolve().parent / MULTIRUN, folder / OVERRIDES
-    if not (sweep.is_file() and own.is_file()):
-        return None, None
-    asked = yaml.safe_load(sweep.read_text(encoding="utf-8"))["hydra"]["overrides"]["task"]
-    shared = dict(one.split("=", 1) for one in asked if "=" in one)
-    given = dict(one.split("=", 1) for one in yaml.safe_load(own.read_text(encoding="utf-8")) if "=" in one)
-    varied = {key: value for key, value in given.items() if shared.get(key, value) != value and key not in REPEATS}
-    shown = [value if key == "algorithm" else f"{key}={value}" for key, value in varied.items()]
-    return sweep.parent.name, ",".join(shown) or None

@@ -1,5 +1,6 @@
 """PolicyModule: old log-probs, advantages, credit, loss, optimizer step. One training_step is one rollout batch."""
 
+import math
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.reference import Reference, reference_settings
 from isentropic.policy.optimization import Optimization
+from isentropic.policy.schedule import Schedule
 from isentropic.policy.timing import Clock, timed
 from isentropic.policy.update import Update, UpdateResult, reuses_update_forward, scored
 from isentropic.reductions import masked_mean
@@ -43,6 +45,7 @@ class PolicyModule(LightningModule):
         model: ModelSettings,
         reference: str | None,  # folder or hub name of a frozen policy, for penalties that measure the distance to it
         optimization: Optimization,
+        schedule: Schedule,  # of the learning rate
         batch_size: int,  # completions of a rollout, over all ranks
         temperature: float,  # of sampling, and so of every log-prob and entropy here
         recompute_logp: bool,  # credit rules of later optimizer steps see the current policy, at one more forward
@@ -58,7 +61,8 @@ class PolicyModule(LightningModule):
                 "take a divisor of it"
             )
         self.algorithm, self.evaluation = algorithm, evaluation
-        self.model, self.optimization, self.adapter = model, optimization, adapter
+        self.model, self.adapter = model, adapter
+        self.optimization, self.schedule = optimization, schedule
         self.updates = batch_size // optimization.mini_batch  # optimizer steps per rollout
         self.temperature, self.recompute_logp, self.seed = temperature, recompute_logp, seed
         self.skip_old_logp_forward = skip_old_logp_forward
@@ -66,6 +70,7 @@ class PolicyModule(LightningModule):
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
         self.rollouts = 0  # rollout batches trained on
+        self.planned: int | None = None  # optimizer steps of the run whose checkpoint this goes on with
         self.settings: dict[str, Any] = {}  # of the run, by dotted key, for whoever goes on with its checkpoint
         self.changed = False  # whether the last rollout changed the weights
         self.record, self.clock = Record(), Clock()
@@ -85,13 +90,30 @@ class PolicyModule(LightningModule):
                 self.reference = Reference(self.frozen, mesh, self.policy)
 
     def configure_optimizers(self) -> Any:
-        optimizer, warmup = self.optimization.build(self.policy.parameters())
-        return [optimizer], [warmup]
+        optimizer, schedule = self.optimization.build(self.policy.parameters(), self.lr_factor)
+        return [optimizer], [schedule]
+
+    def lr_factor(self, step: int) -> float:
+        return self.optimization.factor(step, self.steps(), self.schedule)
+
+    def steps(self) -> int:
+        """Optimizer steps of the whole run; 1 while the trainer does not know yet how many rollouts there are."""
+        rollouts = self.trainer.num_training_batches
+        return int(rollouts) * self.updates if math.isfinite(rollouts) else 1
 
     def on_train_start(self) -> None:
         """After the state of a checkpoint's optimizer has come back."""
         optimizer, schedule = cast(LightningOptimizer, self.optimizers()), cast(LambdaLR, self.lr_schedulers())
-        self.optimization.obey(optimizer.optimizer, schedule)
+        step, steps = schedule.last_epoch, self.steps()
+        factor = self.lr_factor(step)
+        self.optimization.obey(optimizer.optimizer, schedule, factor)
+        before = self.optimization.factor(step, self.planned or steps, self.schedule)
+        if factor != before:
+            rank_zero_warn(
+                f"the learning rate is that of a run of {steps} optimizer steps from its start, where the checkpoint's "
+                f"was of {self.planned}: it goes on at {factor * self.optimization.lr:.3g}, not at "
+                f"{before * self.optimization.lr:.3g}"
+            )
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
         with doing("update"):
@@ -183,8 +205,9 @@ class PolicyModule(LightningModule):
             rank_zero_warn(f"rollout {self.rollouts + 1}: the gradient norm is {norm}; this update is left out")
         self.changed |= finite and bool(norm > 0)
         optimizer.zero_grad()
+        lr = optimizer.param_groups[0]["lr"]
         cast(LambdaLR, self.lr_schedulers()).step()
-        return {"policy/grad_norm": norm, "policy/skipped": float(not finite)}
+        return {"policy/grad_norm": norm, "policy/skipped": float(not finite), "policy/lr": lr}
 
     def validation_step(self, answers: RolloutBatch, batch_idx: int) -> None:
         self.evaluation.update(answers.correct, answers.group)
@@ -204,6 +227,7 @@ class PolicyModule(LightningModule):
             "control": self.algorithm.control.state_dict(),
             "parts": self.memory.state_dict(),
             "rollouts": self.rollouts,
+            "steps": self.steps(),
             "record": self.record.state_dict(),
             "settings": self.settings,
         }
@@ -213,6 +237,7 @@ class PolicyModule(LightningModule):
             self.algorithm.control.load_state_dict(checkpoint["isentropic"]["control"])
             self.memory.load_state_dict(checkpoint["isentropic"].get("parts", {}))
             self.record.load_state_dict(checkpoint["isentropic"].get("record", {}))
+            self.planned = checkpoint["isentropic"].get("steps")
         self.rollouts = checkpoint["isentropic"]["rollouts"]
 
     @torch.no_grad()

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from isentropic import __version__
 from isentropic.runs.files import CHECKPOINTS, STATUS, write_whole
@@ -44,6 +44,19 @@ class Status:
     boot: str | None = None  # of the kernel on which the process runs
     process_start: int | None = None  # in clock ticks since that boot
     machine: dict[str, str | int | None] | None = None  # processor, threads, commit, …; null in older files
+    why: str | None = None  # a run is done that has not learnt from all rollouts
+
+
+class Ended(NamedTuple):
+    """What a run returns that has more to say than its result."""
+
+    result: Any  # a number, for sweepers
+    why: str | None  # it ended before all that was asked for
+
+
+def as_ended(returned: Any) -> Ended:
+    """For what has no more to say too."""
+    return returned if isinstance(returned, Ended) else Ended(returned, None)
 
 
 UNKNOWN = Status("unknown", None, "", 0.0, "", 0, [], {}, None)
