@@ -1,18 +1,22 @@
 """Every command of README.md and docs/ can be given as it stands, and its block says what it needs beside a CPU."""
 
 import ast
+import atexit
 import re
 import shlex
+import shutil
 import sys
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 from fixtures.page_commands import NEEDS, ROOT, Block, bare, blocks, of_page
 from omegaconf import DictConfig, OmegaConf
 
 from isentropic.__main__ import COMMANDS
+from isentropic.commands.new import make, module_of
 from isentropic.commands.search_space import Range, parse
 from isentropic.config.build import BadInput
 from isentropic.config.compose import CONFIGS, check_jobs, loader_of
@@ -41,16 +45,28 @@ FIRST = ("README.md", "docs/start.md", "docs/concepts.md")  # the pages that eve
 
 
 @cache
+def made() -> dict[str, Path]:
+    """The packages that the pages tell a reader to make, by name."""
+    place = Path(mkdtemp())
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return {module_of(name): make(place, name) for name in ("mine", "my-method")}
+
+
+@cache
 def loader():
-    """With the options that the pages tell a reader to make."""
-    return loader_of(CONFIGS, str(ROOT / "tests" / "own_package" / "mine" / "configs"))
+    """With the options of these packages, in one folder."""
+    for name, folder in made().items():
+        configs = shutil.copytree(folder / name / "configs", folder.parent / "configs", dirs_exist_ok=True)
+    return loader_of(CONFIGS, str(configs))
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_package():
-    sys.path.append(str(ROOT / "tests" / "own_package"))
+def own_packages():
+    folders = [str(folder) for folder in made().values()]
+    sys.path.extend(folders)
     yield
-    sys.path.remove(str(ROOT / "tests" / "own_package"))
+    for folder in folders:
+        sys.path.remove(folder)
 
 
 def given(words: list[str]) -> list[str]:
@@ -68,10 +84,6 @@ def given(words: list[str]) -> list[str]:
 
 def composed(name: str, words: list[str], parts: bool) -> DictConfig:
     overrides, config = given([word for word in words if not word.startswith("--")]), name.replace("-", "_")
-    if any(
-        "mine]" in one for one in overrides
-    ):  # docs/add_a_method.md, which tests/test_add_a_method.py follows to the letter
-        overrides = [one.replace("mine", "damped") for one in overrides]
     if "--vs" in words:
         peer = words[words.index("--vs") + 1]
         overrides = [*(one for one in overrides if one != peer), f"benchmark.vs={peer}"]
@@ -143,8 +155,8 @@ def needed(words: tuple[str, ...], parts: bool) -> set[str]:
 
 def started(rest: list[str]) -> set[str]:
     if rest[:2] == ["-m", "pytest"]:
-        made = "tests/algorithm/credit/test_mine.py"  # by the page that runs it
-        assert all((ROOT / word).exists() or word == made for word in rest[2:] if not word.startswith("-"))
+        ones_own = ("tests/algorithm/credit/test_mine.py", "my-method")  # by the pages that run them
+        assert all((ROOT / word).exists() or word in ones_own for word in rest[2:] if not word.startswith("-"))
     elif rest[0] == "-m":
         assert rest[1].startswith("vllm."), rest
         return {"a card"}
@@ -215,9 +227,9 @@ def test_a_block_names_commands_and_options_that_are_there(block: Block):
         program, *rest = bare(words)
         assert program != "isentropic" or rest[0] in COMMANDS or rest[0].startswith("--"), words
         files = [file for word in rest for file in option_files(word)]
-        own = [ROOT / "tests/own_package/mine/configs" / file.relative_to(CONFIGS) for file in files]
-        page_made = CONFIGS / "algorithm" / "credit" / "mine.yaml"
-        missing = [a for a, b in zip(files, own, strict=True) if not (a.exists() or b.exists() or a == page_made)]
+        folders = [CONFIGS, *(folder / name / "configs" for name, folder in made().items())]
+        inside = [file.relative_to(CONFIGS) for file in files]
+        missing = [one for one in inside if not any((folder / one).exists() for folder in folders)]
         assert program != "isentropic" or missing == [], f"{missing} of: {' '.join(words)}"
 
 

@@ -94,6 +94,7 @@ class PolicyModule(LightningModule):
         return [optimizer], [schedule]
 
     def lr_factor(self, step: int) -> float:
+        """Of the learning rate, at an optimizer step of this run."""
         return self.optimization.factor(step, self.steps(), self.schedule)
 
     def steps(self) -> int:

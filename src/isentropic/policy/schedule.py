@@ -34,6 +34,7 @@ class Decay(Schedule):
         check_share("final", self.final)
 
     def fallen(self, left: float) -> float:
+        """The factor where this share of the fall is still to come."""
         return self.final + (1 - self.final) * left
 
 
@@ -73,9 +74,11 @@ class WarmupStableDecay(Decay):
 
 
 def progress(step: int, steps: int) -> float:
+    """From 0 at the first step to 1 after the last."""
     return min(1.0, step / max(1, steps))
 
 
 def check_share(name: str, share: float) -> None:
+    """Raises ValueError for what is not from 0 to 1."""
     if not 0 <= share <= 1:
         raise ValueError(f"policy.schedule.{name}={share} is a share; it must be from 0 to 1")
