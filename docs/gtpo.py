@@ -63,5 +63,5 @@ def table(batch: ScoredBatch) -> str:
 
 
 if __name__ == "__main__":
-    for batch in fixture(), Informative()(simulated()):
+    for batch in fixture(), Informative(above=0.0, below=1.0)(simulated()):
         print(table(batch), end="\n\n")

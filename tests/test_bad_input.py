@@ -35,7 +35,7 @@ def refusal(*overrides: str) -> str:
 @pytest.mark.parametrize(
     "override, sentence",
     [
-        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, calculator, countdown, data, "),
+        ("task=cuontdown", "task=cuontdown does not exist: task can be arithmetic, calc, calculator, countdown, "),
         ("sampler=vlm", "sampler=vlm does not exist: sampler can be transformers, vllm, vllm_gpu or "),
         ("algorithm=grop", "algorithm=grop does not exist: algorithm can be "),
         ("algorithm/credit=[star]", "algorithm/credit=star does not exist: algorithm/credit can be "),

@@ -22,7 +22,8 @@ from isentropic.rollout.sampling.hard_again import HardAgain
 from isentropic.rollout.sampling.pass_rate import PassRate
 from isentropic.rollout.sampling.shuffled import Shuffled
 from isentropic.rollout.sampling.weighted import Weighted
-from isentropic.rollout.stream import EvaluationStream, RolloutStream, cached_share, since
+from isentropic.rollout.shares import cached_share, since
+from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler.hf import TransformersSampler
 
 

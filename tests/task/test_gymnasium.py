@@ -111,11 +111,7 @@ def test_what_cannot_be_used_is_refused(made):
         task.begin(task.problems("train")[0], 0)
 
 
-LAKE = {
-    "options": {"id": "FrozenLake-v1", "is_slippery": False, "render_mode": None},
-    "template": "{question}",
-    "seed": 0,
-}
+LAKE = {"id": "FrozenLake-v1", "is_slippery": False}
 
 
 @pytest.fixture
