@@ -25,7 +25,7 @@ from isentropic.config.graders import GROUP
 COMPOSED = ("train", "plan", "audit-task", "preflight", "inspect", "benchmark", "pretrain")
 PARSED = {"report": "report", "compare": "compare", "words": "words"}  # by argparse
 KEYS = {"export": "DEFAULTS", "contamination": "OWN"}  # by a list of keys in the module
-POSITIONAL = ("convert", "methods")
+POSITIONAL = ("convert", "methods", "new")
 OTHERS = {
     "pip",
     "conda",

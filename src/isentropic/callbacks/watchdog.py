@@ -135,7 +135,8 @@ class Watchdog(Callback):
         os._exit(1)
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        sys.stderr.write(f"{text}\n")  # at once, as ranks share it
+        sys.stderr.flush()
 
 
 def stack_of(thread: int) -> str:
