@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from fixtures.models import COLOCATED, SYMBOLS
-from fixtures.talk import Talk
+from fixtures.talk import Talk, check_what_is_read
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding, Sampler
@@ -310,15 +310,8 @@ def test_a_reply_that_fails_ends_the_conversation_and_leaves_the_engine_as_it_wa
 
 @needs_vllm
 def test_a_second_turn_reads_only_what_the_first_did_not(sampler, policy, reference):
-    prompts = [[2 + (7 * j + i) % 18 for j in range(130)] for i in range(2)]  # a block is 128 tokens on CPU
-    read, cached = sampler.read
-    said = Talk(prompts, [2, 2]).play(sampler.converse, DECODING)
-    lengths = [len(prompt) for row in said for prompt, _ in row]
-    assert (sampler.read[0] - read, sampler.read[1] - cached) == (sum(lengths), 2 * 128)
-    read, cached = sampler.read
-    sampler.update_weights(policy.state_dict().items())
-    first = Talk(prompts, [1, 1]).play(sampler.converse, DECODING)
-    assert (sampler.read[0] - read, sampler.read[1]) == (260, cached)  # nothing of the weights before
+    prompts, first = check_what_is_read(sampler, policy, DECODING)
+    cached = sampler.read[1]
     again = Talk(prompts, [1, 1]).play(sampler.converse, DECODING)
     assert sampler.read[1] - cached == 256
     for ((prompt, one),) in [*first, *again]:

@@ -17,7 +17,7 @@ from threading import Thread
 import pytest
 import torch
 from fixtures.models import ENGINE
-from fixtures.talk import Talk
+from fixtures.talk import Talk, check_what_is_read
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding, Sampler, SamplerError
@@ -159,15 +159,7 @@ def test_a_server_that_ends_while_rows_talk_is_said_to_have_ended(sampler, polic
 @needs_vllm
 def test_a_second_turn_reads_only_what_the_first_did_not(sampler, policy):
     sampler.update_weights(policy.state_dict().items())
-    prompts = [[2 + (7 * j + i) % 18 for j in range(130)] for i in range(2)]  # a block is 128 tokens on CPU
-    read, cached = sampler.read
-    said = Talk(prompts, [2, 2]).play(sampler.converse, DECODING)
-    lengths = [len(prompt) for row in said for prompt, _ in row]
-    assert (sampler.read[0] - read, sampler.read[1] - cached) == (sum(lengths), 2 * 128)
-    read, cached = sampler.read
-    sampler.update_weights(policy.state_dict().items())
-    Talk(prompts, [1, 1]).play(sampler.converse, DECODING)
-    assert (sampler.read[0] - read, sampler.read[1]) == (260, cached)  # nothing of the weights before
+    check_what_is_read(sampler, policy, DECODING)
 
 
 @needs_vllm
