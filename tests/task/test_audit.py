@@ -97,7 +97,8 @@ def earned(name, entry, answer):
 @pytest.mark.slow
 def test_what_no_one_worked_out_earns_in_no_task_of_reasoning_gym_but_those_of_the_table():
     """The constants of a start, on 16 problems of every task; the table is of 60, by `benchmarks/audit.py`."""
-    rows = [line.split("|") for line in TABLE.splitlines() if line.startswith("| `")]
+    of_reasoning_gym, _ = TABLE.split("\n# And in sets of mathematics", 1)
+    rows = [line.split("|") for line in of_reasoning_gym.splitlines() if line.startswith("| `")]
     told = {name.strip(" `"): "**" in earned for _, name, earned, *_ in rows}
     assert told.keys() == DATASETS.keys() - LEFT_OUT
     found: dict[str, float] = {}
