@@ -423,7 +423,7 @@ def test_lists_of_guesses_never_win(seed):
         assert not judge(gold, joint.join(guesses))[1], joint
 
 
-@pytest.mark.parametrize("boxed", [False, True])
+@pytest.mark.parametrize("boxed", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_answers_of_models_are_judged_as_a_person_would(boxed):
     rows = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
     forms = [rf"\boxed{{{row['answer']}}}" if boxed else row["answer"] for row in rows]

@@ -6,7 +6,7 @@ sentence (`\boxed{3} or \boxed{4}`) are one answer, a list, which only a list ca
 
 # ruff: noqa: RUF001  signs of other scripts are what this is about
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MARK = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
 BARE = re.compile(r"\s{0,9}(-?\d{1,40}(?:\.\d{1,40})?|[A-HJ-Zb-z](?![A-Za-z]))")  # \boxed 5
@@ -26,14 +26,11 @@ WRAPPING = "*_`$\\()[]{}= \t"  # what may stand around an integer and says nothi
 DANGLING = ".\u3002+-"  # after it: a full stop, or signs with nothing behind them
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     r"""A \boxed{} or \fbox{} in a text, by places of characters."""
 
     start: int  # of the command
-    inside: tuple[
-        int, int
-    ]  # the content, which is cut out only where it is the answer: nested ones would be copied often
+    inside: tuple[int, int]  # the content, cut out only where it is the answer: nested ones would be copied often
     end: int  # after the closing brace
 
 

@@ -9,17 +9,22 @@ from itertools import accumulate
 from isentropic.task import Status
 from isentropic.task.answers import after_marker, closed_boxes, final_answer, first_line, last_box
 from isentropic.task.kinds import literature
-from isentropic.task.kinds.comparison import Outcome, choices, compare, is_choice
+from isentropic.task.kinds.comparison import Outcome, compare
 from isentropic.task.kinds.fallback import asked
+from isentropic.task.kinds.literals import number
 from isentropic.task.kinds.normal import normal
 from isentropic.task.kinds.prose import spoken
-from isentropic.task.kinds.structure import Formula, read
+from isentropic.task.kinds.shapes import Formula
+from isentropic.task.kinds.structure import read
+from isentropic.task.kinds.units import measured
+from isentropic.task.kinds.words import choices, is_choice
 
 LONGEST = 3_000  # characters of an answer, or twice its gold
 WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{3,}")
 MOST_WORDS = 12  # of a gold
 DEEPEST, DEEPEST_BOX = 40, 4  # brackets within each other, boxes within each other
 BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
+APPROXIMATELY = r"\approx"
 Scored = tuple[float, bool, Status]
 
 
@@ -80,6 +85,8 @@ def readable(text: str) -> bool:
 def status(gold: str, answer: str) -> Status:
     """As it stands; then as a sentence; then, where formulas are not read, as math-verify says."""
     wanted, found = normal(gold), normal(final_line(answer))
+    if found.startswith(APPROXIMATELY) and (known := number(wanted)) and known.rounded:
+        found = found.removeprefix(APPROXIMATELY).lstrip()
     if not wanted or not found:
         return "unparseable"
     if wanted == found:
@@ -90,10 +97,23 @@ def status(gold: str, answer: str) -> Status:
     verdict = compare(target, whole)
     if verdict == "right" or (isinstance(whole, Formula) and whole.number):
         return verdict
+    if without_unit(wanted, found):
+        return "right"
     said: list[Outcome] = [compare(target, read(one)) for one in spoken(found)]
     if "right" in said:
         return "right"
     return asked(target, wanted, found) or (said[0] if said and verdict == "unparseable" else verdict)
+
+
+def without_unit(gold: str, answer: str) -> bool:
+    """Whether formulas are the same but for the unit behind one of them, or the same unit behind both."""
+    (goal, asked_in), (rest, given_in) = measured(gold), measured(answer)
+    target, whole = read(goal), read(rest)
+    if not (asked_in or given_in) or (asked_in and given_in and asked_in != given_in):
+        return False
+    if any(isinstance(side, Formula) and side.number for side in (target, whole)):
+        return False  # which is compared with its unit
+    return compare(target, whole) == "right"
 
 
 status(r"\int_0^1 x", r"\int_0^2 x")  # loads grammar and solvers while the process starts, not in an answer's time

@@ -18,6 +18,7 @@ from reasoning_gym.factory import DATASETS, create_dataset
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker
 from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
+from isentropic.task.integrals import refuted
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.repairs import repaired
@@ -147,7 +148,8 @@ def grade(
     if not answer or len(answer) > LONGEST:
         return 0.0, False, "unparseable"
     scorer = entry["metadata"]["source_dataset"] if name == "composite" else name
-    reward = repaired(scorer, entry["answer"], answer, score(name, options, entry, answer), partial_credit)
+    given = 0.0 if refuted(scorer, entry, answer) else score(name, options, entry, answer)
+    reward = repaired(scorer, entry["answer"], answer, given, partial_credit)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
 
 

@@ -9,23 +9,18 @@ from fractions import Fraction
 from typing import Literal
 
 from isentropic.task.kinds import evaluation
-from isentropic.task.kinds.equations import difference, same_solutions
-from isentropic.task.kinds.expressions import num
+from isentropic.task.kinds.equations import difference, same_solutions, solved
+from isentropic.task.kinds.expressions import Node, num
 from isentropic.task.kinds.literals import Number
+from isentropic.task.kinds.shapes import NAME, Formula, Kind, Many, Matrix, Relation, Union, squeezed
 from isentropic.task.kinds.simplicity import worked_out
-from isentropic.task.kinds.structure import NAME, Formula, Kind, Many, Matrix, Relation, Union, squeezed
 from isentropic.task.kinds.units import changes
+from isentropic.task.kinds.words import CHOICE, CLOCK, is_choice, same_time, same_words
 
 Outcome = Literal["right", "unsimplified", "wrong", "unparseable"]
 
-CHOICE = re.compile(
-    r"(?:option |choice |Option |Choice )?(?:([A-J])|\(\s?([A-Ja-j])\s?\)|([A-Ja-j])[).:])(?:[).:]*\s(.{0,300}))?"
-)
-CLOCK = re.compile(r"(\d{1,4}(?:\s?:\s?\d{1,4}){1,3})\s?([ap])?\.?\s?(?:m\.?)?", re.IGNORECASE)
-SEVERAL = re.compile(r"\(?[A-J]\)?(?:\s?[,;]?\s?(?:and\s|和)?\s?\(?[A-J]\)?){1,9}")
-ALTERNATIVE = re.compile(r"\b(?:or|and|either|not|maybe)\b|[,/&;]\s?\(?[A-J]\b|\([A-J]\)|(?<![A-Za-z])[A-J][).:]\s")
-QUOTES = re.compile(r"[\s\"'.,;:!*_`]+")
-SHORT_WORDS = frozenset(["yes", "no", "true", "false"])
+COORDINATE = re.compile(r"[A-Za-z](?:_\s?\{?\s?\d\s?\}?)?")
+EMPTY = Formula(r"\emptyset")
 BRACKETS = {r"\{\}": "{}", r"\langle\rangle": "()"}
 UNSOLVED = re.compile(r"\\(?:int|iint|oint|sum|prod|lim|det|gcd|lcm|max|min|pmod|bmod|mod)(?![A-Za-z])|!")
 
@@ -46,6 +41,8 @@ def compare(gold: Kind, answer: Kind) -> Outcome:
                 for a, b in zip(ours, theirs, strict=True)
             ]
         )
+    if isinstance(gold, Matrix) and (rows := rows_of(answer)):
+        return compare(gold, rows)
     if isinstance(gold, Union) and isinstance(answer, Union):
         return unordered(gold.parts, answer.parts)
     return many(gold, answer)
@@ -53,6 +50,9 @@ def compare(gold: Kind, answer: Kind) -> Outcome:
 
 def many(gold: Kind, answer: Kind) -> Outcome:
     """Lists and sets in any order, one of them possibly without its braces; anything else in brackets in its own."""
+    if EMPTY in (gold, answer):
+        return "wrong"
+    answer = placed(answer) if brackets(gold) == "()" else answer
     ours, theirs = brackets(gold), brackets(answer)
     wanted = gold.items if isinstance(gold, Many) else (gold,)
     found = answer.items if isinstance(answer, Many) else (answer,)
@@ -70,6 +70,26 @@ def many(gold: Kind, answer: Kind) -> Outcome:
 def brackets(kind: Kind) -> str | None:
     """The pair around a list, and of those that mean the same the first; None of what is no list."""
     return BRACKETS.get(kind.brackets, kind.brackets) if isinstance(kind, Many) else None
+
+
+def placed(answer: Kind) -> Kind:
+    """(3, -1) of x = 3, y = -1, by the order of the names; of anything else itself."""
+    if not isinstance(answer, Many) or answer.brackets:
+        return answer
+    values = {
+        item.texts[0]: item.sides[1] for item in answer.items if isinstance(item, Relation) and item.signs == ("=",)
+    }
+    if len(values) < len(answer.items) or not all(COORDINATE.fullmatch(name) for name in values):
+        return answer
+    return Many(tuple(values[name] for name in sorted(values)), "()")
+
+
+def rows_of(kind: Kind) -> Matrix | None:
+    """[[1, 2], [3, 4]] as a matrix; None of anything else."""
+    if not isinstance(kind, Many) or kind.brackets != "[]":
+        return None
+    rows = [item.items for item in kind.items if isinstance(item, Many) and item.brackets == "[]"]
+    return Matrix(tuple(rows)) if len(rows) == len(kind.items) else None
 
 
 def distinct(items: Sequence[Kind]) -> tuple[Kind, ...]:
@@ -108,17 +128,27 @@ def together(statuses: Sequence[Outcome]) -> Outcome:
 
 def relations(gold: Kind, answer: Kind) -> Outcome:
     """The same equation up to a factor, or the same value under a name that only one of them may leave out."""
-    if isinstance(gold, Relation) and isinstance(answer, Relation) and same_relation(gold, answer):
+    if isinstance(gold, Relation) and isinstance(answer, Relation) and same_solved(gold, answer):
         return "right"
     (name, wanted), (label, found) = named(gold), named(answer)
     if name and label and isinstance(gold, Relation) and squeezed(name) != squeezed(label):
         return "wrong"
+    if label and (turned(label) or (isinstance(wanted, Formula) and CHOICE.fullmatch(wanted.text) and label.isupper())):
+        return "wrong"  # (y, x) = ..., A = B
+    if isinstance(found, Relation) and found.signs in (("approx",), ("=", "approx")):
+        side = asked_side(wanted, found)
+        return compare(wanted, side) if side else "wrong"
     if isinstance(found, Relation):
         chained = last_of(found) if not isinstance(wanted, Relation) else None
         return compare(wanted, chained) if chained else "wrong"
     if isinstance(wanted, Relation):
         return "wrong"
     return compare(wanted, found)
+
+
+def same_solved(gold: Relation, answer: Relation) -> bool:
+    """The same relation, as far worked out as the gold."""
+    return same_relation(gold, answer) and solved(gold, answer)
 
 
 def named(kind: Kind) -> tuple[str, Kind]:
@@ -128,6 +158,31 @@ def named(kind: Kind) -> tuple[str, Kind]:
     if NAME.fullmatch(kind.texts[0]) and not changes(kind.texts[0]):
         return kind.texts[0], kind.sides[1]
     return "", kind
+
+
+def turned(label: str) -> bool:
+    """Whether it names coordinates in another order than x, y, z."""
+    letters = re.findall(r"[a-z]", label)
+    return label.startswith("(") and set(letters) <= set("xyz") and letters != sorted(letters)
+
+
+def asked_side(gold: Kind, found: Relation) -> Kind | None:
+    r"""Of 5\sqrt{3} \approx 8.66 the rounded side for a rounded gold, else the other; None where they differ."""
+    exactly, rounded = found.sides[-2:]
+    if not isinstance(rounded, Formula) or rounded.number is None or not isinstance(exactly, Formula):
+        return None
+    if len(found.sides) > 2 and not NAME.fullmatch(found.texts[0]):
+        return None
+    is_name = exactly.node is not None and exactly.node.head == "sym" and bool(evaluation.symbols(exactly.node))
+    if not is_name and not (exactly.node and agrees(exactly.node, rounded.number)):
+        return None
+    wants_rounded = isinstance(gold, Formula) and gold.number is not None and gold.number.rounded
+    return rounded if wants_rounded else None if is_name else exactly
+
+
+def agrees(exactly: Node, rounded: Number) -> bool:
+    """Whether a constant rounds to it."""
+    return evaluation.within(exactly, (rounded.last or Fraction(0)) / 2, rounded.value)
 
 
 def last_of(chain: Relation) -> Kind | None:
@@ -178,7 +233,7 @@ def numbers(gold: Number, answer: Formula) -> Outcome:
         if answer.node is None:
             return "unparseable"
         return "unsimplified" if evaluation.equal(num(gold.value), answer.node) else "wrong"
-    if gold.base != found.base and found.base is not None:
+    if (gold.base != found.base and found.base is not None) or (found.cut and not gold.rounded):
         return "wrong"
     if not any(near(gold, value) for value in readings(gold, found)):
         return "wrong"
@@ -190,6 +245,8 @@ def readings(gold: Number, found: Number) -> list[Fraction]:
     """The answer in the gold's unit. A percent sign or a unit may be left out on one side."""
     if gold.unit.powers and found.unit.powers:
         return [found.value * found.unit.factor / gold.unit.factor] if gold.unit.powers == found.unit.powers else []
+    if found.percent and gold.shape == "fraction":
+        return [found.value]
     if gold.percent != found.percent:
         return [found.value, found.value * 100 if found.percent else found.value / 100]
     return [found.value]
@@ -200,45 +257,3 @@ def near(gold: Number, value: Fraction) -> bool:
     if value == gold.value:
         return True
     return gold.rounded and gold.last is not None and abs(value - gold.value) < gold.last / 2
-
-
-def is_choice(gold: str, answer: str) -> bool:
-    """A, (A), A. some text; a gold of a letter with its text is met by the letter."""
-    wanted, found = CHOICE.fullmatch(gold), CHOICE.fullmatch(answer)
-    if not wanted or not found or ALTERNATIVE.search(found[4] or ""):
-        return False
-    bare = found[1] and (found[4] or "") and not re.match(r"[^.):]*[A-J]\)?[.):]", answer)  # A text: may be a sentence
-    return not bare and letter(wanted) == letter(found)
-
-
-def letter(choice: re.Match[str]) -> str:
-    """Of a choice such as (B), in capitals."""
-    return (choice[1] or choice[2] or choice[3]).upper()
-
-
-def choices(text: str) -> set[str]:
-    """Of several options: A, C and D, or ACD. Empty for anything else."""
-    return set(re.findall("[A-J]", text)) if SEVERAL.fullmatch(text) else set()
-
-
-def same_time(gold: str, answer: str) -> bool:
-    """12:00 and 12:00 PM: the half of the day may be left out."""
-    wanted, found = CLOCK.fullmatch(gold), CLOCK.fullmatch(answer)
-    if not wanted or not found:
-        return False
-    halves = {(half[2] or "").casefold() for half in (wanted, found)} - {""}
-    return len(halves) < 2 and [*map(int, wanted[1].split(":"))] == [*map(int, found[1].split(":"))]
-
-
-def same_words(gold: str, answer: str, prose: bool) -> bool:
-    """Words in any case; of few letters, which may be symbols, only the first may be another."""
-    wanted, found = plain(gold), plain(answer)
-    if not wanted or wanted.casefold() != found.casefold():
-        return False
-    word = wanted.isalpha() and len(wanted) > 1
-    return prose or (word and (len(wanted) > 3 or wanted.casefold() in SHORT_WORDS or wanted[1:] == found[1:]))
-
-
-def plain(text: str) -> str:
-    """Without quotation marks."""
-    return QUOTES.sub("", text)

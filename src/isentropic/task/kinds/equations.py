@@ -3,7 +3,8 @@
 from isentropic.task.kinds.evaluation import ratio_of, symbols
 from isentropic.task.kinds.exact import exact
 from isentropic.task.kinds.expressions import Node, num
-from isentropic.task.kinds.structure import Formula, Relation
+from isentropic.task.kinds.shapes import Formula, Relation
+from isentropic.task.kinds.simplicity import walk
 
 TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 ONE = num(1)
@@ -33,6 +34,21 @@ def same_solutions(gold: Difference, answer: Difference) -> bool:
     if sign != other:
         return False
     return ratio_of(ours, theirs) is not None or ratio_of(cleared(ours)[0], cleared(theirs)[0]) is not None
+
+
+def solved(gold: Relation, answer: Relation) -> bool:
+    """Whether it has no more numbers than a gold that is a value by its name: no x = 10 - 1 where x = 9 is asked."""
+    if any(isinstance(side, Formula) and side.node and len(symbols(side.node)) > 1 for side in gold.sides):
+        return True
+    if not any(isinstance(side, Formula) and side.node and not symbols(side.node) for side in gold.sides):
+        return True
+    return numbers(answer) <= numbers(gold)
+
+
+def numbers(relation: Relation) -> int:
+    """How many are written in it, 0 left out."""
+    nodes = [side.node for side in relation.sides if isinstance(side, Formula) and side.node]
+    return sum(inner.head == "num" and inner.value != 0 for node in nodes for inner in walk(node))
 
 
 def cleared(tree: Node) -> tuple[Node, Node]:

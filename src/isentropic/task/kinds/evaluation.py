@@ -4,6 +4,7 @@ Two formulas are equal if they are at every point where both are real. No solver
 """
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import cache
 from random import Random
 from typing import Any
@@ -57,6 +58,16 @@ def bounded(value: Value) -> Value:
 def constant(name: str) -> Value:
     """By its name, to the digits in force."""
     return {"pi": +mp.pi, "e": +mp.e, "i": mp.j, "degree": mp.pi / 180}[name]
+
+
+def within(tree: Node, reach: Fraction, middle: Fraction) -> bool:
+    """Whether a constant is no further than `reach` from a number; not so for anything else."""
+    try:
+        with workdps(DIGITS):
+            off = abs(near(tree, {}) - mpf(middle.numerator) / middle.denominator)
+            return bool(off <= mpf(reach.numerator) / reach.denominator)
+    except (Undefined, KeyError):
+        return False
 
 
 def applied(name: str, args: list[Value]) -> Value:

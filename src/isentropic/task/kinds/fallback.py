@@ -10,7 +10,7 @@ from typing import Literal
 
 from math_verify import parse, verify  # pyright: ignore[reportUnknownVariableType, reportMissingTypeStubs]
 
-from isentropic.task.kinds.structure import Formula, Kind, Relation
+from isentropic.task.kinds.shapes import Formula, Kind, Relation
 
 logging.getLogger("math_verify").setLevel(logging.CRITICAL)
 

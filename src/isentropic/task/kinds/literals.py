@@ -13,8 +13,9 @@ Shape = Literal["integer", "decimal", "fraction", "mixed", "power of ten"]
 WHOLE = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?: \d{3})+(?!\d)|\d+)"
 DECIMAL = rf"(?:{WHOLE}(?:\.\d*)?|\.\d+)"
 PART = rf"(?:\{{\s?(-?\s?{DECIMAL})\s?\}}|(\d))"
+WRAPPED = rf"(?:\(\s?(-?{DECIMAL})\s?\)|\{{\s?(-?{DECIMAL})\s?\}})"
 FRACTION = re.compile(
-    rf"\\frac\s?{PART}\s?{PART}|({DECIMAL})\s?/\s?(-?{DECIMAL})|\(\s?(-?{DECIMAL})\s?\)\s?/\s?({DECIMAL})"
+    rf"\\frac\s?{PART}\s?{PART}|({DECIMAL})\s?/\s?(?:(-?{DECIMAL})|{WRAPPED})|{WRAPPED}\s?/\s?(?:({DECIMAL})|{WRAPPED})"
 )
 TIMES = r"(?:\\times|\\cdot|\*|[xX])"
 TEN = re.compile(rf"(?:({DECIMAL})\s?{TIMES}\s?)?10\s?\^\s?(?:\{{\s?([-+]?\s?\d{{1,6}})\s?\}}|([-+]?\d{{1,6}}))")
@@ -25,6 +26,9 @@ PLAIN_DECIMAL = re.compile(DECIMAL)
 BASE = re.compile(r"\s?_\s?(?:\{\s?(\d{1,2})\s?\}|(\d))")
 PERCENT = re.compile(r"\s?(?:%|percent(?:age points?|s)?(?![a-z])|per cent(?![a-z]))", re.IGNORECASE)
 DEGREES = re.compile(r"\s?\^\s?(?:\\circ(?![a-z])|\{\s?\\circ\s?\})")
+NEGATIVE = re.compile(r"(?:minus|negative) (?=[\d\\.$])", re.IGNORECASE)
+GOES_ON = re.compile(r"\s?(?:\\ldots(?![a-z])|\.\.\.)")  # digits that are not written
+UNIT_FRACTION = re.compile(r"\s?\\frac\s?\{\s?([A-Za-z]{1,10})\s?\}\s?\{\s?([A-Za-z]{1,10}(?:\s?\^\s?\d)?)\s?\}")
 MONEY = re.compile(r"(?:US|A|C|HK)?([$€£¥₹])\s?|(?:Rs\.?|USD|EUR)\s?(?=\d)")
 LARGEST_EXPONENT = 5_000  # of ten, above which a number is not read: it takes as many digits
 
@@ -41,6 +45,7 @@ class Number:
     base: int | None = None
     unit: Unit = PLAIN
     reduced: bool = True
+    cut: bool = False  # it says that further digits follow
 
     @property
     def rounded(self) -> bool:
@@ -73,6 +78,8 @@ def number(text: str) -> Number | None:
 
 def signed(text: str) -> tuple[bool, str]:
     """Whether a minus stands before it, and the rest."""
+    if word := NEGATIVE.match(text):
+        return True, text[word.end() :]
     return (text[:1] == "-", text[1:].lstrip()) if text[:1] in ("-", "+") and text[:1] else (False, text)
 
 
@@ -92,6 +99,9 @@ def ending(found: Number, tail: str, money: str) -> Number | None:
         if found.shape != "integer" or not 2 <= radix <= 36 or tail[base.end() :].strip():
             return None
         return replace(found, base=radix)
+    if (further := GOES_ON.match(tail)) and found.shape == "decimal":
+        found, tail = replace(found, cut=True), tail[further.end() :]
+    tail = UNIT_FRACTION.sub(r" \1/\2", tail, count=1)
     if percent := PERCENT.match(tail):
         rest = unit(tail[percent.end() :])
         hundredth = None if found.last is None else found.last / 100
@@ -124,7 +134,7 @@ def plain(found: re.Match[str]) -> Number:
 
 def fraction(found: re.Match[str]) -> Number | None:
     r"""2/3 or \frac{2}{3}; None with nothing under the bar."""
-    over, under = (found[1] or found[2] or found[5] or found[7]), (found[3] or found[4] or found[6] or found[8])
+    over, under = (part for part in found.groups() if part is not None)
     (low, top), (down, bottom) = signed(over), signed(under)
     numerator, denominator = decimal(top), decimal(bottom)
     if not denominator.value:

@@ -78,6 +78,7 @@ SPACE = re.compile(r"(?<!\\)\\[;: ]|(?<=[\w}$)])~|\\(?:thinspace|medspace|thicks
 THIN = re.compile(r"(?<=\d)\s?(?:,?\\[!,]|\{,\}|\\,)\s?(?=\d{3}(?!\d))")
 
 
+OVER = re.compile(r"\{([^{}]{1,200})\\over(?![A-Za-z])([^{}]{1,200})\}")
 EMPTY = re.compile(r"\\\{\s?\\\}")
 BREAK = re.compile(r"\\\\\s?\[[^\]]{1,9}\]")  # a new row, some way down
 INLINE = re.compile(
@@ -94,6 +95,7 @@ def normal(text: str) -> str:
     text = re.sub(r"\\begin\{array\}\s{0,3}\{[^{}]*\}", r"\\begin{matrix}", text).replace(
         r"\end{array}", r"\end{matrix}"
     )
+    text = OVER.sub(r"\\frac{\1}{\2}", text) if "\\over" in text else text
     text = BREAK.sub(lambda _: r"\\", THIN.sub("", text))
     text = SPACE.sub(" ", text).replace(r"\!", "").replace(r"\,", " ").replace(r"\$", "$").replace(r"\%", "%")
     for _ in range(3):  # fonts within fonts

@@ -26,11 +26,16 @@ OPERATORS = re.compile(r"[+*/^=<>\\|~≈¬?&_#@{}()\[\]]|\d|(?<!\w)-|-(?=\s)")
 DONE = re.compile(  # to a number, which stands as ;
     r"(?<!\w)(?:(?:squares?|cubes?|roots?|inverse|reciprocal|opposite|negati\w{1,3}|successor|predecessor|multiples?|powers?"
     r"|divisors?|factors?|digits?|percent|parts?|fractions?|complement|out)\s+(?:of|in)|to\s+the|from|before|after|until|till"
-    r"|squares?|cubes?|predecessor|successor)\s+(?:the\s+)?;",
+    r"|squares?|cubes?|predecessor|successor|(?:minimum|maximum)\s+of)\s+(?:the\s+)?;|;\s*(?:by|x)\s*;|;\s*(?:minimum|maximum)\b",
     re.IGNORECASE,
 )
 WORD = re.compile(r"\s?([^\W\d_]+)")
-LONGEST = 600
+COPULA = re.compile(r"\s(?:is|are|equals)\s(?:both\s)?", re.IGNORECASE)
+QUANTITY = re.compile(r"\b(?:sum|difference|product|point|power|logs?|roots?|pairs?|quarters?|half)\b", re.IGNORECASE)
+DOUBTED = re.compile(
+    r"\b(?:whether|nobody|who|what|which|why|how|doubt\w*|den\w{2,4}|claim\w*|false|untrue|no)\b", re.IGNORECASE
+)
+LONGEST, LONGEST_WORD, SHORTEST_WORD = 600, 20, 4
 
 
 def has_words(text: str) -> bool:
@@ -46,11 +51,19 @@ def spoken(text: str) -> list[str]:
     if DENIED.search(before) or not agree(afters):
         return []
     after = (afters[-1].lstrip(" :*").rstrip(" .:*") if afters else "") or (before if len(afters) < 2 else "")
-    found = [after] if after and after not in (text, before) else []
+    found = [after] if after and after not in (text, before) else complement(text) if not afters else []
     if number(after) is not None:
         return found  # with its unit
     only = only_number(after)
     return [*found, only] if only else found
+
+
+def complement(text: str) -> list[str]:
+    """What `The function is odd` says that something is; nothing where the words before say more, or no verb does."""
+    before, *afters = COPULA.split(text)
+    if len(afters) != 1 or not afters[0] or NAMING.search(before) or DOUBTED.search(before):
+        return []
+    return [] if changes(QUANTITY.sub("", before)) else afters
 
 
 def agree(afters: list[str]) -> bool:
@@ -63,6 +76,8 @@ def agree(afters: list[str]) -> bool:
 def only_number(text: str) -> str | None:
     """The one number of a sentence without anything that could make it another."""
     numbers = list(NUMBERS.finditer(text))
+    if any(glued(text[found.end() : found.end() + LONGEST_WORD]) for found in numbers):
+        return None
     around = NUMBERS.sub(" ; ", text)
     if not numbers or changes(around) or OPERATORS.search(around) or DONE.search(around):
         return None
@@ -71,6 +86,12 @@ def only_number(text: str) -> str | None:
     if len(read) != 1 or None in read:
         return None
     return written.pop()
+
+
+def glued(tail: str) -> bool:
+    """Whether letters that are neither a unit nor a word stand right behind a number: 5th, 5x."""
+    word = re.match("[A-Za-z]+", tail)
+    return word is not None and len(word[0]) < SHORTEST_WORD and not named(word[0])
 
 
 def with_unit(found: re.Match[str], text: str) -> str:

@@ -1,13 +1,10 @@
-r"""What an answer is made of: lists, tuples, sets, intervals, matrices, relations, and formulas in them."""
+r"""Reads what an answer is made of: lists, tuples, sets, intervals, matrices, relations, and formulas in them."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 from isentropic.task.kinds.evaluation import symbols
-from isentropic.task.kinds.expressions import Node, Unreadable, formula
-from isentropic.task.kinds.literals import Number, number
+from isentropic.task.kinds.shapes import NAME, Formula, Kind, Many, Matrix, Relation, Union, squeezed
 
 MARK = re.compile(
     r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?!\d|,\d)|\\begin\{[a-zA-Z]{1,12}\}|\\end\{[a-zA-Z]{1,12}\}|\\[A-Za-z]+|\\.|[()\[\]{},;]"
@@ -24,65 +21,9 @@ RELATIONS = {
 MATRIX = re.compile(r"\\begin\{(?:[pbB]?matrix|smallmatrix)\}(.*)\\end\{(?:[pbB]?matrix|smallmatrix)\}")
 REALS = re.compile(r"\\mathbb\s?\{?\s?R\s?\}?")
 SYSTEM = re.compile(r"\\begin\{(?:cases|aligned|align|matrix|array|split|gathered)\}(.*)\\end\{\w{4,8}\}")
-NAME = re.compile(
-    r"\(\s?[A-Za-z]\w{0,3}(?:\s?,\s?[A-Za-z]\w{0,3}){1,9}\s?\)|\\?[A-Za-z]+(?:'|_\s?\w|_\s?\{[^{}]{1,20}\})*(?:\s?\([^()=<>]{0,20}\))?|[^\W\d_][^\d=<>+*/^\\()-]{2,60}"
-)
 PLUS_MINUS = re.compile(r"\\(?:pm|mp)(?![A-Za-z])")
+SET_OF = re.compile(r"\s?[a-zA-Z]\s?(?:\\in\s?\\mathbb\s?\{?\s?R\s?\}?\s?)?[:|]\s?(.*[<>=\\].*)")  # x : x > 0
 MOST = 200  # items
-
-
-@dataclass(frozen=True)
-class Formula:
-    """A number, an expression or words: what is not made of parts."""
-
-    text: str
-
-    @cached_property
-    def number(self) -> Number | None:
-        """As a number that is written down, or None."""
-        return number(self.text)
-
-    @cached_property
-    def node(self) -> Node | None:
-        """As a tree, or None where it cannot be read."""
-        try:
-            return formula(self.text)
-        except (Unreadable, ValueError, RecursionError):
-            return None
-
-
-@dataclass(frozen=True)
-class Many:
-    """Items in brackets of both sides, `\\{` for a set, empty for a list; an interval is two items."""
-
-    items: tuple["Kind", ...]
-    brackets: str
-
-
-@dataclass(frozen=True)
-class Union:
-    r"""Of sets or intervals, \cup between them."""
-
-    parts: tuple["Kind", ...]
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Cells by row; a column of one is a vector."""
-
-    rows: tuple[tuple["Kind", ...], ...]
-
-
-@dataclass(frozen=True)
-class Relation:
-    """Sides with a sign between each two: x = 5, 1 < x <= 2."""
-
-    sides: tuple["Kind", ...]
-    signs: tuple[str, ...]
-    texts: tuple[str, ...]
-
-
-Kind = Formula | Many | Union | Matrix | Relation
 
 
 def read(text: str) -> Kind:
@@ -139,6 +80,8 @@ def listed(items: list[str], both_hold: bool = False) -> Kind:
     if len(ranges) == len(kinds) > 1 and len({squeezed(kind.texts[0]) for kind in ranges}) == 1 and not both_hold:
         union = Union(tuple(kind.sides[1] for kind in ranges))
         return Relation((ranges[0].sides[0], union), ("in",), (ranges[0].texts[0], ""))
+    if both_hold and (made := between(ranges, len(kinds))):
+        return made
     if isinstance(first, Relation) and first.signs == ("=",) and NAME.fullmatch(first.texts[0]):
         label = first.texts[0]
         values = [unlabelled(kind, label) for kind in kinds]
@@ -146,6 +89,19 @@ def listed(items: list[str], both_hold: bool = False) -> Kind:
         if len(others) in (0, len(kinds) - 1) and not any(isinstance(value, Relation) for value in values):
             return Relation((Formula(label), Many(tuple(values), "")), ("=",), (label, ", ".join(items)))
     return Many(tuple(kinds), "")
+
+
+def between(ranges: list[Relation], count: int) -> Kind | None:
+    """1 < x < 3 of `x > 1 and x < 3`."""
+    if not len(ranges) == count == 2 or squeezed(ranges[0].texts[0]) != squeezed(ranges[1].texts[0]):
+        return None
+    sides = [side for one in ranges if isinstance(side := one.sides[1], Many)]
+    low = [side for side in sides if side.items[1] == Formula(r"\infty")]
+    high = [side for side in sides if side.items[0] == Formula(r"-\infty")]
+    if len(low) != 1 or len(high) != 1:
+        return None
+    ends = (low[0].items[0], high[0].items[1])
+    return interval(ranges[0].texts[0], ends, low[0].brackets[0] + high[0].brackets[-1])
 
 
 def unlabelled(kind: Kind, label: str) -> Kind:
@@ -181,6 +137,8 @@ def bracketed(text: str) -> Kind | None:
     inside = text[len(opening) : len(text) - len(closing)]
     items = [item for item in cut(inside, [mark.span() for mark in top(inside, False) if mark[0] in (",", ";")])]
     if opening == r"\{" and closing == r"\}":
+        if found := SET_OF.fullmatch(inside):
+            return one(found[1])
         if not all(items):
             return None
         return Many(tuple(kind for item in items for kind in spread(one(item))), r"\{\}")
@@ -190,9 +148,9 @@ def bracketed(text: str) -> Kind | None:
 
 
 def unwrapped(text: str) -> str:
-    """Without parentheses around the whole, however many."""
+    """Without brackets around the whole, however many."""
     text = text.strip()
-    while text.startswith("(") and text.endswith(")"):
+    while text[:1] in ("(", "[") and text[-1:] == {"(": ")", "[": "]"}[text[0]]:
         text = text[1:-1].strip()
     return text
 
@@ -291,8 +249,3 @@ def brackets(text: str) -> list[tuple[int, int, str]]:
         elif first is None and mark.start() > 0:
             return []
     return []
-
-
-def squeezed(text: str) -> str:
-    """Without spaces, but for those between digits: 4 2 is not 42."""
-    return re.sub(r"(?<!\d)\s|\s(?!\d)|[{}]", "", text)

@@ -43,6 +43,7 @@ TABLE = {  # dimension: names, and how many of the first one each is
     "frequency": {"Hz hertz": "1", "kHz": "1000", "MHz": "1000000"},
     "pressure": {"Pa pascal": "1", "kPa": "1000", "atm": "101325"},
     "amount": {"mol mole": "1"},
+    "charge": {"C coulomb": "1"},
 }
 UNITS = {
     name: (dimension, Fraction(factor))
@@ -63,7 +64,7 @@ _CHANGING = (  # words that make it another number, several, or none
     "nebo ili approx approximate circa ca ish unequal unlike unlikely doubtful uncertain unsure tentatively presumably "
     "supposedly hopefully nope quadrillion quintillion sextillion lakh crore myriad googol mille milli micro nano kilo "
     "mega giga bn mn tn mil bps ppm ppb permille percentile percentiles quadruple quintuple fold factorials couples "
-    "triples"
+    "triples close near nearby closer likely tens ones max somewhere anywhere"
 )
 CHANGING = frozenset(_CHANGING.split())
 CHANGING_SIGNS = frozenset("或不非十万萬千百亿億半倍负負零超约")
@@ -81,6 +82,10 @@ SPEEDS = re.compile(r"\b(?:mph|kph|kmh)\b")
 WORD = re.compile(r"[^\W\d_]+|[$€£¥₹¢]")
 PIECE = re.compile(
     r"\s*(?:([^\W\d_]+\.?|[$€£¥₹¢])\s?(?:\^\s?\{?\s?(-?\d)\s?\}?)?|(/)|[*,()\"']|\.(?!\.)|\\cdot(?![a-z]))"
+)
+ENDS = frozenset(["minimum", "maximum"])  # of a range, behind a number
+MEASURED = re.compile(
+    r"(.*[\d)}\]A-Za-z])\s((?:square|cubic|sq\.?)\s)?([A-Za-z]{2,14})\.?(?:\s?\^\s?\{?\s?([23])\s?\}?)?"
 )
 FILLING = frozenset(["per", "a", "an", "of", "the", "in", "units", "unit", "total", "each", "all"])
 
@@ -129,7 +134,7 @@ def unit(tail: str) -> tuple[Unit, int] | None:
             powers[known[0]] = powers.get(known[0], 0) + power
             factor *= known[1] ** power
             area = 1
-        elif word and low not in FILLING and (changes(word) or not noun(word, glued)):
+        elif low in ENDS or (word and (glued or low not in FILLING) and (changes(word) or not noun(word, glued))):
             return None
     return Unit(frozenset((name, power) for name, power in powers.items() if power), factor), scale
 
@@ -140,6 +145,16 @@ def named(word: str) -> tuple[str, Fraction] | None:
         if name in UNITS and (len(name) > 1 or name == word):
             return UNITS[name]
     return None
+
+
+def measured(text: str) -> tuple[str, str]:
+    r"""A formula, and the unit it ends in: 5\sqrt{3} and cm of 5\sqrt{3} cm. Degrees change a value, and stay."""
+    found = MEASURED.fullmatch(text)
+    known = found and named(found[3])
+    if not found or not ((known and known[0] != "angle") or found[3] in ("unit", "units")):
+        return text, ""
+    power = found[4] or {"s": "2", "c": "3"}.get((found[2] or " ")[0], "1")
+    return found[1], f"{known} {power}"
 
 
 def noun(word: str, glued: bool) -> bool:
