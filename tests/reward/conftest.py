@@ -47,6 +47,30 @@ def tensors(completions, **kwargs):
     import torch
     return torch.arange(len(completions)) / 2
 
+def one_tensor(completions, **kwargs):
+    import torch
+    return torch.tensor(1.0)
+
+def a_table(completions, **kwargs):
+    import torch
+    return torch.ones(len(completions), 2)
+
+def beyond(completions, **kwargs):
+    return [10**400 for _ in completions]
+
+def leaves(completions, **kwargs):
+    raise SystemExit(3)
+
+class Secret:
+    def __repr__(self):
+        raise RuntimeError("not for you")
+
+def unprintable(completions, **kwargs):
+    return [Secret() for _ in completions]
+
+def generator(completions, **kwargs):
+    yield from (1.0 for _ in completions)
+
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     """As in verl's documentation."""
     SEEN.append((data_source, solution_str, ground_truth, extra_info))

@@ -57,6 +57,12 @@ def test_rewards_add_up_by_weight_and_none_counts_as_nothing(answer):
         ("one_too_few", r"one_too_few\) gave 2 values for 3 answers"),
         ("infinite", r"infinite\) returned inf, which is not finite, for answer 3 of group 7 \('four'\)"),
         ("nothing", r"nothing\) returned None, where a list"),
+        ("one_tensor", r"one_tensor\) returned tensor\(1\.\), where a list"),
+        ("a_table", r"a_table\) returned tensor\(\[1\., 1\.\]\), which is a Tensor and no number, for answer 1"),
+        ("beyond", r"beyond\) returned 1000\d+, which is beyond all floats, for answer 1"),
+        ("leaves", r"leaves\) raised SystemExit: 3 in .*mine\.py"),
+        ("unprintable", r"unprintable\) returned a Secret, which is a Secret and no number, for answer 1"),
+        ("generator", r"generator\) returned <generator .*, where a list"),
     ],
 )
 def test_what_a_function_does_wrong_is_one_sentence_and_the_run_may_go_on(functions, answer, name, sentence):

@@ -1,3 +1,5 @@
+import pytest
+
 from isentropic.task.chats import asked, plain
 
 
@@ -10,3 +12,20 @@ def test_the_last_message_by_the_user_and_those_before_it():
 def test_answers_are_texts_lists_or_chats():
     assert plain(["1", 2]) == "1, 2" and plain(7) == "7" and plain("x") == "x"
     assert plain([{"role": "assistant", "content": "A"}]) == "A"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("", "row 1 has an empty question"),
+        (" \n", "row 1 has an empty question"),
+        ([], "row 1 has an empty question"),
+        ([{"role": "user"}], "row 1 has an empty question"),
+        ([{"role": "assistant", "content": "A"}], "row 1 has a chat in which the user says nothing"),
+        ({"text": "Q"}, r"row 1 has {'text': 'Q'} as its question, where a text or a list of messages must be"),
+        (b"\xff", "row 1 has b'.xff' as its question, where a text"),
+    ],
+)
+def test_what_asks_nothing_is_said_with_its_row(value, message):
+    with pytest.raises(ValueError, match=message):
+        asked(value, "row 1")

@@ -47,8 +47,8 @@ def from_package(name: str, path: str) -> ModuleType:
         sys.path.append(os.getcwd())
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise ValueError(f"{path} cannot be imported ({' '.join(str(error).split())})") from error
+    except (Exception, SystemExit) as error:  # whatever its code does
+        raise ValueError(f"{path} cannot be imported ({why(error)})") from error
 
 
 def from_file(place: str, path: str) -> ModuleType:
@@ -59,8 +59,17 @@ def from_file(place: str, path: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"reward_functions_{file.stem}", file)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # whatever its code does
+        raise ValueError(f"{path} cannot be imported ({why(error)})") from error
     return module
+
+
+def why(error: BaseException) -> str:
+    """An error in a line."""
+    said = " ".join(str(error).split())
+    return said if isinstance(error, ImportError) else f"{type(error).__name__}: {said:.200}"
 
 
 def asked_for(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,13 +77,20 @@ def asked_for(function: Function, given: Mapping[str, Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return dict(given)
-    return {name: value for name, value in given.items() if name in parameters}
+    named = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return {name: value for name, value in given.items() if name in named}
 
 
 def check_arguments(path: str, names: Iterable[str], problem: Problem) -> None:
     """Raises ValueError for an argument without a default that neither we nor a column of the data gives."""
-    known = {*names, *problem.columns}
-    for name, parameter in inspect.signature(function_at(path)).parameters.items():
+    known, parameters = {*names, *problem.columns}, inspect.signature(function_at(path)).parameters.values()
+    unnamed = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.default is p.empty]
+    named = [p for p in parameters if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
+    if unnamed or not any(p.kind is p.VAR_KEYWORD or p.name in known for p in named):
+        how = f"{', '.join(unnamed)} by position" if unnamed else "nothing by name that there is"
+        raise ValueError(f"{path} takes {how}; it is called by the names of its arguments, as completions=...")
+    for parameter in parameters:
+        name = parameter.name
         needed = parameter.default is parameter.empty and parameter.kind in (
             parameter.POSITIONAL_OR_KEYWORD,
             parameter.KEYWORD_ONLY,

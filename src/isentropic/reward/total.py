@@ -126,13 +126,30 @@ def all_of(reward: Reward, answers: Sequence[Answer]) -> list[Value]:
     """What one call gives. Raises Failure where there is not one value for each answer."""
     try:
         given: Any = within(reward.call_timeout, reward, answers)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Failure(raised(error)) from error
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
-        raise Failure(f"returned {given!r:.60}, where a list with a number for each of {len(answers)} answers must be")
+    if isinstance(given, str | bytes | Mapping) or not has_length(given):
+        wanted = f"a list with a number for each of {len(answers)} answers"
+        raise Failure(f"returned {shown(given)}, where {wanted} must be")
     if len(given) != len(answers):
         raise Failure(f"gave {len(given)} values for {len(answers)} answers")
     return list(given)
+
+
+def has_length(value: Any) -> bool:
+    """A tensor without dimensions has none, and says so only when it is asked."""
+    try:
+        return len(value) >= 0
+    except TypeError:
+        return False
+
+
+def shown(value: Any) -> str:
+    """For messages, whatever its own code does; on one line."""
+    try:
+        return f"{' '.join(repr(value).split()):.60}"
+    except Exception:
+        return article(value)
 
 
 def located(reward: Reward, answers: Sequence[Answer], failure: Failure) -> Failure:
@@ -159,10 +176,14 @@ def number(value: Any, answer: Answer) -> float | None:
         raise failure
     plain = value.item() if hasattr(value, "item") and getattr(value, "size", None) != 0 and one(value) else value
     if not isinstance(plain, Real):
-        raise Failure(f"returned {plain!r:.60}, which is {article(plain)} and no number,", answer)
-    if not isfinite(plain):
-        raise Failure(f"returned {float(plain)}, which is not finite,", answer)
-    return float(plain)
+        raise Failure(f"returned {shown(plain)}, which is {article(plain)} and no number,", answer)
+    try:
+        made = float(plain)
+    except OverflowError as error:
+        raise Failure(f"returned {shown(plain)}, which is beyond all floats,", answer) from error
+    if not isfinite(made):
+        raise Failure(f"returned {made}, which is not finite,", answer)
+    return made
 
 
 def one(value: Any) -> bool:

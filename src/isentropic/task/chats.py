@@ -11,17 +11,24 @@ Chat = list[Mapping[str, Any]]
 def asked(value: Any, place: str) -> tuple[str, tuple[Message, ...]]:
     """The question, and the messages before it: a system's, examples. What follows the user's last message is left out.
 
-    Raises ValueError for a chat in which the user says nothing.
+    Raises ValueError for a chat in which the user says nothing, for no text at all, and for what is neither.
     """
     if not is_chat(value):
-        return (
-            value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        ), ()
+        if isinstance(value, Mapping | bytes):
+            raise ValueError(f"{place} has {value!r:.60} as its question, where a text or a list of messages must be")
+        return said(", ".join(map(str, value)) if isinstance(value, list) else str(value), place), ()
     chat = [{"role": str(message["role"]), "content": text_of(message.get("content"))} for message in cast(Chat, value)]
     last = max((i for i, message in enumerate(chat) if message["role"] == "user"), default=None)
     if last is None:
         raise ValueError(f"{place} has a chat in which the user says nothing: {value!r:.80}")
-    return chat[last]["content"], tuple(chat[:last])
+    return said(chat[last]["content"], place), tuple(chat[:last])
+
+
+def said(text: str, place: str) -> str:
+    """The text. Raises ValueError for one of spaces alone."""
+    if not text.strip():
+        raise ValueError(f"{place} has an empty question")
+    return text
 
 
 def plain(value: Any) -> str:

@@ -191,6 +191,8 @@ class Dataset(MathTask):
             return None
         text = plain(column(record, self.answer, place, "task.answer"))
         gold = last_box(text) or after_marker(text, self.answer_marker)
+        if not text.strip():
+            raise ValueError(f"{place} has an empty {self.answer}, which is task.answer")
         if not gold:
             raise ValueError(f"{place} has no answer after {self.answer_marker!r} in {text[-40:]!r}")
         return gold

@@ -2,11 +2,14 @@
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 KINDS = (".jsonl", ".json", ".csv", ".parquet")
+QUOTED = "a value with a comma must stand in quotation marks"
+LONGEST = 10**9  # characters of a value of a .csv
 Placed = tuple[str, Any]  # where a row stands, as one would say it, and what it holds
 
 
@@ -45,12 +48,17 @@ def column(row: Any, path: str | Sequence[str], place: str, key: str, null: bool
         if not isinstance(value, Mapping):
             raise ValueError(f"{place} is {row!r:.60}; it must be a record with the column {path} of {key}")
         record = cast(Mapping[str, Any], value)
-        if record.get(name) is None and not (null and name in record):
+        if is_missing(record.get(name)) and not (null and name in record):
             raise ValueError(
                 f"{place} lacks {path}; its columns are {', '.join(map(str, record))}; {key} names another"
             )
         value = record[name]
     return value
+
+
+def is_missing(value: Any) -> bool:
+    """None, or the not-a-number that tables have in its place."""
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def has_column(row: Any, path: str) -> bool:
@@ -76,20 +84,83 @@ def from_file(source: str, path: Path, otherwise: str) -> Iterator[Placed]:
         yield from from_parquet(source, path)
         return
     try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            if path.suffix == ".jsonl":
-                for number, line in enumerate(lines, 1):
-                    if line.strip():
-                        yield f"line {number}", json.loads(line)
-            elif path.suffix == ".csv":
-                records = csv.DictReader(lines)
-                for record in records:
-                    yield f"line {records.line_num}", record
-            else:
-                for number, record in enumerate(json.load(lines), 1):
-                    yield f"item {number}", record
-    except (json.JSONDecodeError, csv.Error, UnicodeDecodeError) as error:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            yield from READERS[path.suffix](source, lines)
+    except (json.JSONDecodeError, csv.Error, UnicodeError, RecursionError) as error:
         raise ValueError(f"{source} is not {path.suffix[1:]} in UTF-8: {error}") from error
+
+
+def from_jsonl(source: str, lines: TextIO) -> Iterator[Placed]:
+    """A record a line. Raises ValueError, with the line, for what is none."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield f"line {number}", record_in(line)
+            except (json.JSONDecodeError, UnicodeError, Twice) as error:
+                raise ValueError(f"line {number} of {source} is no JSON record: {error}") from error
+
+
+def from_json(source: str, lines: TextIO) -> Iterator[Placed]:
+    """A list of records. Raises ValueError for anything else."""
+    try:
+        found = record_in(lines.read())
+    except Twice as error:
+        raise ValueError(f"{source} has a record in which {error}") from error
+    if not isinstance(found, list):
+        raise ValueError(f"{source} holds {article(found)}, where a list of records must be; or give a .jsonl file")
+    for number, record in enumerate(cast(list[Any], found), 1):
+        yield f"item {number}", record
+
+
+def from_csv(source: str, lines: TextIO) -> Iterator[Placed]:
+    """A record a row. Raises ValueError, with the line, for more values than columns, and for a column named twice."""
+    csv.field_size_limit(LONGEST)
+    records = csv.DictReader(lines)
+    check_once(records.fieldnames or [], source)
+    for record in records:
+        place = f"line {records.line_num}"
+        if None in record:
+            columns = len(record) - 1
+            given = columns + len(record[None])  # pyright: ignore[reportArgumentType]
+            raise ValueError(f"{place} of {source} has {given} values for {columns} columns; {QUOTED}")
+        yield place, record
+
+
+class Twice(ValueError):
+    """A name that stands twice where it may once."""
+
+
+def record_in(text: str) -> Any:
+    """The value of a JSON text. Raises Twice, UnicodeError or JSONDecodeError."""
+    found = json.loads(text, object_pairs_hook=once)
+    if "\\ud" in text.lower():  # half of a pair of surrogates is no text
+        json.dumps(found, ensure_ascii=False).encode()
+    return found
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A record of pairs. Raises Twice for a name that comes again."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise Twice(f"{twice} stands twice")
+    return made
+
+
+def check_once(names: Sequence[str], source: str) -> None:
+    """Raises ValueError for a column that is there twice."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{source} has the column {twice[0]} twice; rename one of them")
+
+
+def article(value: Any) -> str:
+    """What a JSON value is, for messages."""
+    kinds = {dict: "one record", str: "a text", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+READERS = {".jsonl": from_jsonl, ".json": from_json, ".csv": from_csv}
 
 
 def from_parquet(source: str, path: Path) -> Iterator[Placed]:
@@ -100,8 +171,9 @@ def from_parquet(source: str, path: Path) -> Iterator[Placed]:
     except ImportError as error:
         raise ValueError(f"{source} is read by the package pyarrow; install it or give another kind of file") from error
     try:
-        number = 0
-        for batch in ParquetFile(path).iter_batches():
+        number, file = 0, ParquetFile(path)
+        check_once(file.schema_arrow.names, source)
+        for batch in file.iter_batches():
             for record in batch.to_pylist():
                 number += 1
                 yield f"row {number}", record

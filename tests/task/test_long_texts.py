@@ -1,0 +1,54 @@
+"""Whatever a policy in a loop writes: eight times the text takes some eight times the CPU time, not sixty-four."""
+
+import time
+
+import pytest
+from fixtures.long_texts import AROUND, REPEATED, long_text
+
+from isentropic.reward.format import tagged
+from isentropic.reward.language import share
+from isentropic.reward.repetition import repeated
+from isentropic.task.answers import after_marker, final_answer, very_last_box, whole_integer
+from isentropic.task.calc import ASKED
+from isentropic.task.countdown import check
+from isentropic.task.equality import grade
+from isentropic.task.python import PROGRAM
+from isentropic.task.reasoning_gym import answer_in
+
+SHORT, TIMES, SLACK, FLOOR = 30_000, 8, 3, 0.04  # characters, times as long, over what is linear, seconds of noise
+READ = {
+    "mathematics": lambda text: grade("72", text, "Answer:", "strict"),
+    "the last box or line": lambda text: final_answer(text, "Answer:"),
+    "the very last box": very_last_box,
+    "an integer": lambda text: whole_integer(after_marker(text, "Answer:") or ""),
+    "tags of an answer": lambda text: after_marker(text, "<answer>"),
+    "reasoning_gym's line": lambda text: answer_in(text, "Answer:", {"answer": "7"}),
+    "countdown's steps": lambda text: check(((3, 8, 5), 24), text),
+    "the format": lambda text: tagged(text, ["think", "answer"], opened=False),
+    "the language": lambda text: share(text, {"LATIN"}),
+    "repetition": lambda text: repeated(list(map(ord, text)), 20),
+    "a call of the calculator": ASKED.search,
+    "a program": lambda text: [found[1] for found in PROGRAM.finditer(text)],
+}
+
+
+def seconds(read, text):
+    """Of this process, whatever else the machine does; the shorter of two, as the first may load something."""
+    spent = []
+    for _ in range(2):
+        begun = time.process_time()
+        read(text)
+        spent.append(time.process_time() - begun)
+    return min(spent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reads", READ)
+def test_what_reads_an_answer_takes_a_time_linear_in_its_length(reads):
+    read, slow = READ[reads], {}
+    for name in REPEATED:
+        for around in AROUND:
+            short, long = (seconds(read, long_text(name, around, SHORT * times)) for times in (1, TIMES))
+            if long > SLACK * TIMES * short + FLOOR:
+                slow[name, around] = (short, long)
+    assert slow == {}
