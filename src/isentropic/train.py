@@ -68,8 +68,11 @@ def train(cfg: DictConfig) -> Ended:
 
 
 @contextmanager
-def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
-    """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput."""
+def parts(cfg: DictConfig, all_fit: bool = True) -> "Generator[tuple[Trainer, PolicyModule, RolloutDataModule]]":
+    """All that a run is made of; the sampler's engine and the task's processes end with it. Raises BadInput.
+
+    `all_fit`: also for a prompt that is too long for the context; an audit counts these.
+    """
     check_hardware(cfg)
     check_model_folder(cfg)
     from isentropic.algorithm.compatibility import check_parts, check_rewards
@@ -90,7 +93,7 @@ def parts(cfg: DictConfig) -> "Generator[tuple[Trainer, PolicyModule, RolloutDat
     fall_back(cfg)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
-        made = assemble(cfg, algorithm, task, sampler)
+        made = assemble(cfg, algorithm, task, sampler, all_fit)
         with bad_input("task"):
             task.check()
         yield made
@@ -108,7 +111,7 @@ def wrong_reward(cfg: DictConfig) -> float | None:
 
 
 def assemble(
-    cfg: DictConfig, algorithm: "Algorithm", task: "Task", sampler: "Sampler"
+    cfg: DictConfig, algorithm: "Algorithm", task: "Task", sampler: "Sampler", all_fit: bool = True
 ) -> "tuple[Trainer, PolicyModule, RolloutDataModule]":
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
@@ -148,7 +151,7 @@ def assemble(
                 callback.check(trainer, data.evaluation.split, logged)
             if isinstance(callback, EarlyStopping):
                 callback.check(data.evaluation.split, logged)
-        if context:
+        if context and all_fit:
             data.check_context(context)
         data.check_problems()
         data.check_ranks(trainer.world_size)

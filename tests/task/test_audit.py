@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -6,7 +6,8 @@ from reasoning_gym.factory import DATASETS, create_dataset
 
 from isentropic.task import Problem, Task, Verdict
 from isentropic.task.arithmetic import Arithmetic
-from isentropic.task.audit import FEW, FEW_PROBLEMS, GOLDS, audit, unearnable, warning
+from isentropic.task.audit import FEW, FEW_PROBLEMS, GOLDS, audit, short, unearnable, warning
+from isentropic.task.guess import Guess
 from isentropic.task.math_dataset import Math, ProblemSet
 from isentropic.task.reasoning_gym import ReasoningGym, grade
 
@@ -50,6 +51,18 @@ def test_a_task_of_reasoning_gym_is_tried_in_its_own_processes():
     found = audit(task, task.problems("train")[:12], (*FEW, "inf", "nan+nanj", "1+1j"), golds_tried=4)
     task.close()
     assert found.best.correct <= 2 / 12 and found.unearnable == []
+
+
+def test_a_task_of_several_turns_is_played_with_the_same_turn_again_and_again():
+    task = Guess(
+        numbers=3, largest=99, guesses=2, template="{question}", marker="Guess:", higher="Higher", lower="Lower",
+        held_out=0.1, seed=0,
+    )  # fmt: skip
+    problems = [replace(problem, reference=(2, 4)) for problem in task.problems("train")[:30]]
+    found = audit(task, problems, ("2", "3", "4", "5", ""), golds_tried=0)
+    rewards = {one.answer: one.reward for one in found.earnings}
+    assert rewards["5"] == rewards[""] == 0 and sum(rewards[number] for number in "234") == pytest.approx(1)
+    assert "right for" in warning(found) and short(task, problems) is None  # a run's start plays no episode
 
 
 def test_golds_that_nobody_can_earn_are_listed(tmp_path):

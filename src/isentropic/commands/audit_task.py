@@ -33,7 +33,7 @@ SPLIT_HEADS = ("split", "problems looked at", "duplicates", "tokens: median, lon
 @main("audit_task")
 def audit_task(cfg: DictConfig) -> None:
     """Raises BadInput for a split without problems."""
-    with parts(cfg) as (_, _, data):
+    with parts(cfg, all_fit=False) as (_, _, data):
         found = findings(cfg, data)
         text = page(found, data)
         write_whole(Path(cfg.paths.output) / "audit.json", json.dumps(found, indent=1, default=str) + "\n")
@@ -46,7 +46,17 @@ def findings(cfg: DictConfig, data: "RolloutDataModule") -> dict[str, Any]:
     from isentropic.task.audit import audit, warning
 
     splits = {split: first_of(data, split, MEASURED) for split in SPLITS}
-    tried = splits[str(cfg.split)][: int(cfg.problems)]
+    room = int(cfg.sampler.max_model_len) - data.decoding.max_tokens
+    lengths = {split: [len(data.prompts.encode(problem)) for problem in splits[split]] for split in SPLITS}
+    fitting = {
+        name: [p for p, long in zip(splits[name], lengths[name], strict=True) if long <= room] for name in SPLITS
+    }
+    tried = fitting[str(cfg.split)][: int(cfg.problems)]
+    if not tried and splits[str(cfg.split)]:
+        raise BadInput(
+            f"no prompt of split={cfg.split} fits: with rollout.decoding.max_tokens={data.decoding.max_tokens}, "
+            f"sampler.max_model_len={cfg.sampler.max_model_len} leaves {room} tokens; raise that"
+        )
     if not tried:
         there = ", ".join(split for split, problems in splits.items() if problems)
         raise BadInput(f"split={cfg.split} has no problem; the splits with some are {there}")
@@ -58,7 +68,11 @@ def findings(cfg: DictConfig, data: "RolloutDataModule") -> dict[str, Any]:
         "warning": warning(constant),
         "problems": constant.problems,
         "without_gold": constant.unknown,
-        "splits": {name: of_split(data, problems, cfg) for name, problems in splits.items() if problems},
+        "splits": {
+            name: of_split(data, problems, fitting[name], lengths[name], room)
+            for name, problems in splits.items()
+            if problems
+        },
         "overlap": overlaps(splits),
     }
 
@@ -71,17 +85,23 @@ def first_of(data: "RolloutDataModule", split: Any, most: int) -> "list[Problem]
     return list(islice((problems[i] for i in range(min(len(problems), most))), most))
 
 
-def of_split(data: "RolloutDataModule", problems: "Sequence[Problem]", cfg: DictConfig) -> dict[str, Any]:
+def of_split(
+    data: "RolloutDataModule",
+    problems: "Sequence[Problem]",
+    fitting: "Sequence[Problem]",
+    lengths: Sequence[int],
+    room: int,
+) -> dict[str, Any]:
+    """Golds are tried of the problems that fit, which are all that a run could ask."""
     from isentropic.task.audit import unearnable
 
-    lengths = sorted(len(data.prompts.encode(problem)) for problem in problems)
-    room = int(cfg.sampler.max_model_len) - data.decoding.max_tokens
-    lost, known = unearnable(data.task, problems), sum(data.task.gold(problem) is not None for problem in problems)
+    lengths = sorted(lengths)
+    lost, known = unearnable(data.task, fitting), sum(data.task.gold(problem) is not None for problem in fitting)
     return {
         "problems": len(problems),
         "duplicates": sum(count - 1 for count in Counter(problem.prompt for problem in problems).values()),
         "tokens": {"median": lengths[len(lengths) // 2], "longest": lengths[-1], "room": room},
-        "too_long": sum(length > room for length in lengths),
+        "too_long": len(problems) - len(fitting),
         "unearnable": [str(problem.reference)[:80] for problem in lost[:SHOWN]],
         "golds_that_can_be_earned": 1 - len(lost) / known if known else None,
     }
@@ -110,6 +130,8 @@ def page(found: dict[str, Any], data: "RolloutDataModule") -> str:
     lines += [*aligned([("answer", "mean reward", "right"), *constants]), ""]
     lines += aligned([SPLIT_HEADS, *(row(name, one) for name, one in found["splits"].items())])
     lost = {name: one["unearnable"] for name, one in found["splits"].items() if one["unearnable"]}
+    long = {name: one for name, one in found["splits"].items() if one["too_long"]}
+    lines += [line for name, one in long.items() for line in ("", without(name, one))]
     lines += [line for name, golds in lost.items() for line in ("", f"Not earned in {name}: {cell(', '.join(golds))}")]
     lines += [""]
     for name, shared in found["overlap"].items():
@@ -125,6 +147,15 @@ def row(name: str, one: dict[str, Any]) -> Sequence[str]:
     share = one["golds_that_can_be_earned"]
     tokens, earned = ", ".join(map(str, one["tokens"].values())), "none known" if share is None else f"{share:.1%}"
     return name, str(one["problems"]), str(one["duplicates"]), tokens, str(one["too_long"]), earned
+
+
+def without(name: str, one: dict[str, Any]) -> str:
+    """What is said of prompts that leave no room for an answer."""
+    longest, room = one["tokens"]["longest"], one["tokens"]["room"]
+    return (
+        f"Left out of {name}: {one['too_long']} of {one['problems']} prompts, the longest of {longest} tokens, where "
+        f"{room} leave room for an answer; a run would refuse them."
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -4,10 +4,11 @@ A policy is an attacker with millions of tries: an answer that is right for many
 ends up with.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from isentropic.task import Problem, Task
+from isentropic.task import Problem, Task, Verdict
+from isentropic.task.environment import Environment, check_reply
 
 NUMBERS = "nan inf -inf nan+nanj 1e999 0 1 -1 2 3 4 5 10 16 0.0 0.5 1.0 1+1j 00:00 12:00"
 WORDS = "True False yes no None null [] {} () [0] [[]] A B x i ?"
@@ -17,7 +18,11 @@ FEW_PROBLEMS = 16
 PROBLEMS = 60
 GOLDS = 20  # of how many problems the gold is tried on all of them
 BUSY = ("timeout", "crash")  # of a machine, not of a gold
+TURNS = 20  # of one episode, where nothing ends it before
 NOTABLE = 0.1  # mean reward of a constant from which on it is worth a warning
+
+
+Judge = Callable[[Task, Sequence[Problem], Sequence[str]], list[Verdict]]
 
 
 @dataclass(frozen=True)
@@ -45,28 +50,55 @@ class Audit:
 
 
 def audit(
-    task: Task, problems: Sequence[Problem], constants: Sequence[str] = CONSTANTS, golds_tried: int = GOLDS
+    task: Task,
+    problems: Sequence[Problem],
+    constants: Sequence[str] = CONSTANTS,
+    golds_tried: int = GOLDS,
+    played: bool = True,
 ) -> Audit:
-    """Every constant, the prompt itself and the first golds on every problem, and every gold on its own."""
+    """Every constant, the prompt itself and the first golds on every problem, and every gold on its own.
+
+    In tasks of several turns, if `played`, each is said again and again until the episode ends.
+    """
+    judge = play if played and isinstance(task, Environment) else verdicts
     golds = [task.gold(problem) for problem in problems]
     tried = list(dict.fromkeys([*constants, *(gold for gold in golds[:golds_tried] if gold is not None)]))
-    earnings = [earning(task, problems, answer, [answer] * len(problems)) for answer in tried]
-    earnings.append(earning(task, problems, "the prompt", [problem.prompt for problem in problems]))
+    earnings = [earning(judge, task, problems, answer, [answer] * len(problems)) for answer in tried]
+    earnings.append(earning(judge, task, problems, "the prompt", [problem.prompt for problem in problems]))
     earnings.sort(key=lambda one: (one.reward, one.correct), reverse=True)
     return Audit(len(problems), earnings, unearnable(task, problems), golds.count(None))
 
 
 def short(task: Task, problems: Sequence[Problem]) -> str | None:
     """What to say at a run's start."""
-    return warning(audit(task, problems, FEW, golds_tried=2))
+    return warning(audit(task, problems, FEW, golds_tried=2, played=False))
 
 
-def earning(task: Task, problems: Sequence[Problem], name: str, answers: Sequence[str]) -> Earning:
+def earning(judge: Judge, task: Task, problems: Sequence[Problem], name: str, answers: Sequence[str]) -> Earning:
     """Mean reward, and share right, of giving one of these answers whatever the problem."""
-    verdicts = task.verify(problems, [task.written(answer) for answer in answers])
-    count = max(1, len(verdicts))
-    rewards = sum(verdict.reward for verdict in verdicts)
-    return Earning(name, rewards / count, sum(verdict.correct for verdict in verdicts) / count)
+    found = judge(task, problems, [task.written(answer) for answer in answers])
+    count = max(1, len(found))
+    rewards = sum(verdict.reward for verdict in found)
+    return Earning(name, rewards / count, sum(verdict.correct for verdict in found) / count)
+
+
+def verdicts(task: Task, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+    """As training asks for them."""
+    return task.verify(problems, texts)
+
+
+def play(task: Task, problems: Sequence[Problem], texts: Sequence[str]) -> list[Verdict]:
+    """Of an environment, each in a world of its own: the same turn until the episode ends, or for TURNS."""
+    assert isinstance(task, Environment)
+    found = list[Verdict]()
+    for seed, (problem, text) in enumerate(zip(problems, texts, strict=True)):
+        episode = task.begin(problem, seed)
+        try:
+            replies = (check_reply(episode.step(text)).verdict for _ in range(TURNS))
+            found.append(next((verdict for verdict in replies if verdict), Verdict(0.0, False, "budget")))
+        finally:
+            episode.close()
+    return found
 
 
 def unearnable(task: Task, problems: Sequence[Problem]) -> list[Problem]:

@@ -51,6 +51,10 @@ class Environment(Task):
         """A transcript alone is not judged, but by environments whose verdict is in the text."""
         return [Verdict(0.0, False, "unparseable") for _ in texts]
 
+    def written(self, answer: str) -> str:
+        """Behind the first of the texts that it looks for, if it looks for any."""
+        return f"{next(iter(self.markers()), '')} {answer}".strip()
+
 
 class OfTask(Environment):
     """Problems are those of another task."""
@@ -65,6 +69,9 @@ class OfTask(Environment):
 
     def check(self) -> None:
         self.task.check()
+
+    def written(self, answer: str) -> str:
+        return self.task.written(answer)
 
     def gold(self, problem: Problem) -> str | None:
         """The environment names none, whatever the task does."""

@@ -83,9 +83,6 @@ class WithPython(OfTask):
     def notes(self) -> list[str]:
         return self.task.notes()
 
-    def written(self, answer: str) -> str:
-        return self.task.written(answer)
-
     def gold(self, problem: Problem) -> str | None:
         return self.task.gold(problem)
 
