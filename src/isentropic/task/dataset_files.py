@@ -54,7 +54,7 @@ def column(row: Any, path: str | Sequence[str], place: str, key: str, null: bool
 
 
 def has_column(row: Any, path: str) -> bool:
-    """Whether `column` finds it."""
+    """Whether `column` finds something at `path`."""
     try:
         column(row, path, "", "")
     except ValueError:

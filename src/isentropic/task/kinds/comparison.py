@@ -240,5 +240,5 @@ def same_words(gold: str, answer: str, prose: bool) -> bool:
 
 
 def plain(text: str) -> str:
-    """Without quotation marks."""
+    """The text without quotation marks."""
     return QUOTES.sub("", text)
