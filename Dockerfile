@@ -14,8 +14,9 @@ ENV PIP_NO_CACHE_DIR=1 \
     HF_HOME=/scratch/huggingface \
     PROJECT_ROOT=/scratch
 
+# a lock names everything; resolving again, pip refuses what some ask for with an extra
 COPY requirements/cuda.lock /build/cuda.lock
-RUN python -m pip install --require-hashes --requirement /build/cuda.lock
+RUN python -m pip install --no-deps --require-hashes --requirement /build/cuda.lock
 
 COPY pyproject.toml README.md LICENSE /build/
 COPY src /build/src

@@ -61,18 +61,21 @@ $(DOCS)/installed: requirements/docs.lock
 release: setup  ## dist/: sdist, wheel, what they hold and hashes, tried in a fresh environment; uploads nothing
 	@$(RUN) requirements/release.py
 
+UPGRADE ?= --upgrade
+
+# `make lock UPGRADE=` moves only what pyproject.toml and others.in ask to be moved.
 lock:  ## resolves pyproject.toml anew, for all platforms and Pythons at once, and for a GPU's image; torch.lock is written by hand
 	@echo "resolving"
 	@$(PYTHON) -m venv .venv/lock
 	@.venv/lock/bin/python -m pip install --quiet uv
 	@.venv/lock/bin/uv pip compile pyproject.toml requirements/others.in --extra cpu --extra dev \
-		--universal --python-version 3.11 --fork-strategy fewest --upgrade --generate-hashes \
+		--universal --python-version 3.11 --fork-strategy fewest $(UPGRADE) --generate-hashes \
 		--override requirements/left-out.txt --custom-compile-command "make lock" \
 		--quiet --output-file requirements/cpu.lock > /dev/null
 	@$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' \
-		| .venv/lock/bin/uv pip compile - --universal --python-version 3.11 --fork-strategy fewest --upgrade \
+		| .venv/lock/bin/uv pip compile - --universal --python-version 3.11 --fork-strategy fewest $(UPGRADE) \
 		--generate-hashes --custom-compile-command "make lock" --quiet --output-file requirements/docs.lock > /dev/null
-	@{ echo "# This file is written by: make lock. For Linux on x86-64 and Python 3.12, as Dockerfile and apptainer.def have them."; \
-		.venv/lock/bin/uv pip compile pyproject.toml --extra cuda --extra lora --extra report --extra tune --extra wandb \
-		--python-version 3.12 --python-platform x86_64-manylinux_2_28 --upgrade --generate-hashes --no-header --quiet; } \
-		> .venv/cuda.lock && mv .venv/cuda.lock requirements/cuda.lock
+	@.venv/lock/bin/uv pip compile pyproject.toml --extra cuda --extra lora --extra report --extra tune --extra wandb \
+		--python-version 3.12 --python-platform x86_64-manylinux_2_28 $(UPGRADE) --generate-hashes \
+		--custom-compile-command "make lock, for the Linux on x86-64 and the Python of Dockerfile and apptainer.def" \
+		--quiet --output-file requirements/cuda.lock > /dev/null

@@ -93,6 +93,7 @@ def refusal(*overrides: str) -> str:
         ("rollout/sampling=pass_rate", "rollout/sampling=pass_rate looks at all problems, and this task makes "),
         ("rollout/sampling=weighted rollout.problems=64", "rollout.sampling.column=weight is None for the problem "),
         ("rollout/sampling=suffled", "rollout/sampling=suffled does not exist: rollout/sampling can be curriculum, "),
+        ("logger=[csv,neptune]", "logger=neptune cannot be: Neptune is shut down, and Lightning's logger for "),
         ("task=data", "task.path has no value; set it with task.path=..."),
         ("task=data task.path=nowhere.jsonl", "task.path=nowhere.jsonl is not a file; give the path of one, or the "),
         ("ckpt_path=nowhere.ckpt", "ckpt_path=nowhere.ckpt does not exist; its folder has no checkpoint"),

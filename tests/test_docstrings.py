@@ -13,6 +13,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "isentropic"
 ROOMS = ("algorithm", "policy", "sampler", "rollout", "task", "reward", "evaluation")
 SHAPE = re.compile(r"\[[^\]]*\b[A-Z][^\]]*\]|any shape|scalar", re.I)
 SHAPED = re.compile(r"\b(?:Float|Int|Bool)\[(?:torch\.)?Tensor\b|\b(?:dict|Mapping|Callable|Itera\w+)\[.*")
+STEPS = ("control", "advantage", "credit", "ratio", "clipping", "penalty", "aggregation")
+SOURCED = re.compile(r"\d{4}\.\d{4,5}|\b(?:19|20)\d\d\b|\bverl\b|\bTRL\b|\b[Oo]urs\b")
+FEWEST = 4  # words
 CATCHES = ("ValueError", "Exception")
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
 # Methods that a library calls, and describes, by the last name of the class that has them.
@@ -34,6 +37,7 @@ class Public:
     where: str
     node: ast.ClassDef | Definition
     said: str
+    source: str  # of the whole file
 
 
 @cache
@@ -95,13 +99,14 @@ def definitions(room: str) -> Iterator[Public]:
         for node in parsed(path).body:
             if not isinstance(node, ast.ClassDef | Definition) or not public(node.name):
                 continue
-            said = ast.get_docstring(node) or ""
-            yield Public(f"{inside}:{node.lineno} {node.name}", node, said)
+            source = path.read_text()
+            yield Public(f"{inside}:{node.lineno} {node.name}", node, ast.get_docstring(node) or "", source)
             if isinstance(node, ast.ClassDef):
                 overrides = inherited(node, module, path)
                 for one in methods(node):
                     if public(one.name) and one.name not in overrides:
-                        yield Public(f"{inside}:{one.lineno} {node.name}.{one.name}", one, ast.get_docstring(one) or "")
+                        where = f"{inside}:{one.lineno} {node.name}.{one.name}"
+                        yield Public(where, one, ast.get_docstring(one) or "", source)
 
 
 def own(node: ast.AST) -> Iterator[ast.AST]:
@@ -115,12 +120,40 @@ def own(node: ast.AST) -> Iterator[ast.AST]:
             yield from own(child)
 
 
-def refuses(node: ast.ClassDef | Definition) -> bool:
-    """Whether calling it, or making one, raises a ValueError by its own words."""
+def raised(node: ast.ClassDef | Definition) -> set[str]:
+    """Names of what calling it, or making one, raises by its own words."""
     made = [one for one in node.body if isinstance(one, Definition) and one.name in ("__init__", "__post_init__")]
     parts = made if isinstance(node, ast.ClassDef) else [node]
-    raised = [one.exc for part in parts for one in own(part) if isinstance(one, ast.Raise)]
-    return any(one and ast.unparse(one).startswith("ValueError(") for one in raised)
+    calls = [one.exc for part in parts for one in own(part) if isinstance(one, ast.Raise)]
+    return {ast.unparse(one.func).rpartition(".")[2] for one in calls if isinstance(one, ast.Call)}
+
+
+def unexplained(one: Public) -> list[str]:
+    """Numbers that a dataclass takes, of which neither a comment beside or above them nor its docstring speaks."""
+    if not (isinstance(one.node, ast.ClassDef) and "dataclass" in " ".join(map(ast.unparse, one.node.decorator_list))):
+        return []
+    lines = ["", *one.source.splitlines()]
+    return [
+        field.target.id
+        for field in one.node.body
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and re.fullmatch(r"(float|int)( \| None)?", ast.unparse(field.annotation))
+        and "init=False" not in ast.unparse(field)
+        and not ("#" in lines[field.lineno] or lines[field.lineno - 1].strip().startswith("#"))
+        and not re.search(rf"\b{field.target.id}\b", one.said)
+    ]
+
+
+def unsourced(one: Public) -> bool:
+    """Whether a part of the algorithm names nobody whose formula it is, in its docstring or its file's."""
+    room, _, rest = one.where.partition("/")
+    step, slash, file = rest.partition(":")[0].partition("/")
+    part = room == "algorithm" and step in STEPS and slash and file != "__init__.py"
+    head = re.match(r'r?"""(.*?)"""', one.source, re.S)
+    return bool(
+        part and isinstance(one.node, ast.ClassDef) and not SOURCED.search(one.said + (head[1] if head else ""))
+    )
 
 
 def bare_tensors(node: ast.ClassDef | Definition) -> bool:
@@ -135,8 +168,11 @@ def bare_tensors(node: ast.ClassDef | Definition) -> bool:
 def undescribed(one: Public) -> list[str]:
     """What its docstring lacks, in words."""
     lacks = [] if one.said else ["has no docstring"]
+    lacks += ["says next to nothing"] if one.said and len(one.said.split()) < FEWEST else []
     lacks += ["has tensors of no shape"] if bare_tensors(one.node) and not SHAPE.search(one.said) else []
-    lacks += ["raises ValueError and does not say when"] if refuses(one.node) and "ValueError" not in one.said else []
+    lacks += [f"raises {name} and does not say when" for name in sorted(raised(one.node)) if name not in one.said]
+    lacks += [f"does not say what {name} is" for name in unexplained(one)]
+    lacks += ["names no source"] if unsourced(one) else []
     return [f"{one.where} {what}" for what in lacks]
 
 
@@ -151,14 +187,22 @@ def test_what_is_public_says_what_it_is_of_which_shape_and_what_it_refuses(room:
     ("written", "lacks"),
     [
         ("def f(x: int) -> int: return x", ["has no docstring"]),
-        ("def f(x: Tensor) -> int: 'Of any number.'", ["has tensors of no shape"]),
-        ("def f(x: Tensor) -> int: 'Of x, [B, S].'", []),
-        ("def f(x: Float[Tensor, 'B S']) -> int: 'Of any number.'", []),
-        ("def f():\n    'Checks.'\n    raise ValueError('no')", ["raises ValueError and does not say when"]),
-        ("def f():\n    'Raises ValueError, always.'\n    raise ValueError('no')", []),
-        ("def f():\n    'Tries.'\n    try: raise ValueError('no')\n    except ValueError: pass", []),
+        ("def f(x: Tensor) -> int: 'Of any one number.'", ["has tensors of no shape"]),
+        ("def f(x: Tensor) -> int: 'Of any x, [B, S].'", []),
+        ("def f(x: Float[Tensor, 'B S']) -> int: 'Of any one number.'", []),
+        ("def f():\n    'Checks it at once.'\n    raise ValueError('no')", ["raises ValueError and does not say when"]),
+        ("def f():\n    'Raises ValueError for any call.'\n    raise ValueError('no')", []),
+        ("def f():\n    'Checks it at once.'\n    raise KeyError('no')", ["raises KeyError and does not say when"]),
+        ("def f(): 'Checks.'", ["says next to nothing"]),
         (
-            "class C:\n    'A part.'\n    def __post_init__(self): raise ValueError('no')",
+            "@dataclass\nclass C:\n    'What is set.'\n    lr: float",
+            ["says next to nothing", "does not say what lr is"],
+        ),
+        ("@dataclass\nclass C:\n    'One of many parts.'\n    lr: float  # per step", []),
+        ("@dataclass\nclass C:\n    'What `lr` is set to.'\n    lr: float", []),
+        ("def f():\n    'Tries it at once.'\n    try: raise ValueError('no')\n    except ValueError: pass", []),
+        (
+            "class C:\n    'One of many parts.'\n    def __post_init__(self): raise ValueError('no')",
             ["raises ValueError and does not say when"],
         ),
     ],
@@ -166,7 +210,7 @@ def test_what_is_public_says_what_it_is_of_which_shape_and_what_it_refuses(room:
 def test_the_rule_finds_what_is_missing(written: str, lacks: list[str]):
     (node,) = ast.parse(written).body
     assert isinstance(node, ast.ClassDef | Definition)
-    assert undescribed(Public("here", node, ast.get_docstring(node) or "")) == [f"here {one}" for one in lacks]
+    assert undescribed(Public("here", node, ast.get_docstring(node) or "", written)) == [f"here {one}" for one in lacks]
 
 
 def test_an_override_is_described_by_its_base_and_a_method_of_its_own_is_not():

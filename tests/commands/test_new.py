@@ -76,3 +76,14 @@ def test_the_package_tests_trains_and_sweeps_as_it_is(tmp_path):
     assert "algorithm/credit/my_method.yaml" in (tmp_path / "one" / "config_sources.txt").read_text()
     run("isentropic", "train", "-m", "experiment=my_method", "algorithm=my_method,dapo", "hydra.sweep.dir=many", *SMALL)
     assert len(list((tmp_path / "many").rglob("metrics.csv"))) == 2
+
+
+@pytest.mark.slow
+def test_a_folder_that_bears_the_name_of_its_package_does_not_hide_it_from_above(tmp_path):
+    folder, site = make(tmp_path, "my_method"), tmp_path / "site"
+    how = ["--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--prefix", site]
+    subprocess.run([sys.executable, "-m", "pip", "install", *how, "--editable", folder], check=True)
+    (path,) = site.rglob("__editable__*.pth")
+    paths = [str(tmp_path), path.read_text().strip(), str(Path(__file__).parents[2] / "src")]
+    command = [sys.executable, "-c", "import my_method.credit"]
+    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)}).returncode == 0

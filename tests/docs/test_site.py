@@ -96,3 +96,17 @@ def test_an_error_sentence_is_found_by_the_search(built: Path, chromium):
     page.locator("#search-results a").first.wait_for()
     assert any("Troubleshooting" in one for one in page.locator("#search-results a").all_inner_texts())
     context.close()
+
+
+@pytest.mark.slow
+def test_pages_of_an_older_version_say_so_and_the_switch_leads_to_the_newest(built: Path, chromium, tmp_path: Path):
+    (tmp_path / version()).symlink_to(built / version())
+    (tmp_path / "99.0").mkdir()
+    (tmp_path / "99.0" / "index.html").write_text("<h1>the newest</h1>")
+    (tmp_path / "versions.js").write_text(f'window.versions = ["99.0", "{version()}"];\n')
+    page = chromium.new_page()
+    page.goto((tmp_path / version() / "api/isentropic/algorithm/credit/stare/index.html").as_uri())
+    assert f"of version {version()}. The newest is 99.0" in page.locator("article .older-version").inner_text()
+    page.locator("#versions").select_option("99.0")
+    page.locator("h1", has_text="the newest").wait_for()
+    page.close()

@@ -54,7 +54,7 @@ def describe_parts(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) ->
 
 
 def pushes(algorithm: Algorithm) -> Iterator[Algorithm]:
-    """Copies, as controllers remember."""
+    """Copies under a constant push up, down or none, in place of a controller that remembers."""
     for up, down in PUSHES:
         yield replace(deepcopy(algorithm), control=Constant(up=up, down=down))
 

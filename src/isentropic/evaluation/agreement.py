@@ -21,12 +21,12 @@ class Counts:
 
     both: int
     first: int  # right by the first alone
-    second: int
-    neither: int
+    second: int  # by the second alone
+    neither: int  # by none of the two
 
     @property
     def answers(self) -> int:
-        """Of all four kinds."""
+        """How many there are, of all four kinds."""
         return self.both + self.first + self.second + self.neither
 
     @property
@@ -116,7 +116,7 @@ def disagreements(answers: Sequence[Answered], problems: Sequence[Asked]) -> Ite
 
 
 def write(folder: Path, answers: Sequence[Answered], problems: Sequence[Asked]) -> list[Agreement]:
-    """agreement.json and disagreements.jsonl."""
+    """Into `folder`, agreement.json and disagreements.jsonl."""
     found = agreements(answers)
     write_whole(folder / AGREEMENT, json.dumps([one.report() for one in found], indent=2) + "\n")
     lines = (json.dumps(one) + "\n" for one in disagreements(answers, problems))

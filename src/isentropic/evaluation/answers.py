@@ -24,7 +24,7 @@ class Asked:
     gold: str
     prompt: str  # as sent, special tokens shown
     prompt_hash: str  # 16 hexadecimal digits of its token ids
-    prompt_tokens: int
+    prompt_tokens: int  # length of the prompt as it was sent
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Answered:
 
     set: str
     problem: str
-    child: int
-    seed: int
+    child: int  # which of its answers, from 0
+    seed: int  # that drew it
     text: str
-    tokens: int
+    tokens: int  # that were written
     finish: str  # stop or length
     extracted: str | None  # the answer that stands in the text, as the first grader read it
     verdicts: Mapping[str, bool]

@@ -25,7 +25,7 @@ class Asking:
     sampler: Sampler
     tokenizer: PreTrainedTokenizerBase
     graders: Mapping[str, Mapping[str, Grader]]  # by set, by name
-    seed: int
+    seed: int  # of the evaluation: each answer draws from its own
     batch: int  # answers that are asked at one time, and kept together
     say: Say
 

@@ -25,7 +25,7 @@ KINDS = ("exact", "wrapped", "near")
 class Seen:
     """Rows of one test set that training holds, by kind; a row may be of several kinds."""
 
-    problems: int
+    problems: int  # rows of the set
     exact: list[int]
     wrapped: list[int]
     near: list[int]
@@ -41,10 +41,10 @@ class Score:
     """avg@k of all problems, and of those that training has not seen. None where there are none of them."""
 
     all: float
-    clean: float | None
+    clean: float | None  # of those not seen
     difference: float | None  # all minus clean
-    low: float | None
-    high: float | None  # of its 95 % interval by bootstrap over problems
+    low: float | None  # of the 95 % interval of the difference
+    high: float | None  # by bootstrap over problems
 
 
 def seen(training: Iterable[str], tests: Mapping[str, Sequence[str]]) -> dict[str, Seen]:

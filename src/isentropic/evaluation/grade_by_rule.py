@@ -58,7 +58,7 @@ class CagedGrader(Grader):
         """The answer in a text, in one pass; None if there is none."""
 
     def shown(self, answer: str) -> str:
-        """As it is kept."""
+        """The answer as it is kept."""
         return answer
 
     def grade(self, items: Sequence[Item]) -> list[Grade]:

@@ -64,7 +64,7 @@ def one_hot(classes: Sequence[Class | None]) -> np.ndarray:
 
 
 def subsets(count: int, k: int) -> np.ndarray:
-    """Subsets by k places."""
+    """Places of k answers of `count`, [subsets, k]: all of them, or SUBSETS that are drawn."""
     if comb(count, k) <= SUBSETS:
         return np.array(list(combinations(range(count), k)))
     draw = np.random.default_rng(0)

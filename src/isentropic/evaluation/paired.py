@@ -30,11 +30,11 @@ class Difference:
     """Of one set, ours minus theirs. `low` and `high` are None for one problem, as is what could be found."""
 
     set: str
-    problems: int
+    problems: int  # that both were asked
     differing: int  # problems whose shares are not equal
     ours: float
     theirs: float
-    mean: float
+    mean: float  # of the differences per problem
     low: float | None
     high: float | None
     test: str

@@ -67,7 +67,7 @@ class AskedSet:
     questions: list[Question]
     asked: list[Asked]
     prompts: list[list[int]]
-    count: int
+    count: int  # answers to each question
     decoding: Decoding
 
     @property

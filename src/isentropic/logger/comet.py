@@ -22,22 +22,31 @@ class Comet(Aliased, CometLogger):  # pyright: ignore[reportIncompatibleMethodOv
         project: str,
         name: str | None,  # null: the folder's
         experiment_key: str | None,  # null: a new one, that the folder keeps
+        offline: bool,  # into archives in the run's folder, which `comet upload` sends later
         tags: list[str],
         alias: Alias | None,
         task: str,
         **settings: Any,
     ) -> None:
-        self.folder = Path(save_dir)
+        self.folder, self.offline = Path(save_dir), offline
         self.known = known_id(self.folder, "comet")
+        archives = {"offline_directory": str(self.folder / "comet")} if offline else {}
         told = [one for one in (*tags, *of_sweep(self.folder)) if one]
         try:
             super().__init__(
                 project=project, name=name or self.folder.name, experiment_key=experiment_key or self.known,
-                mode="get_or_create", tags=told, **settings,
+                mode="get_or_create", tags=told, **archives | settings,
             )  # fmt: skip
         except ModuleNotFoundError as error:
             raise missing("comet", "comet-ml") from error
         self.alias, self.task = alias, task
+
+    def _create_experiment(self) -> None:
+        """Told to be offline when it is made, Lightning's would keep nothing."""
+        self._online = not self.offline
+        if self.offline:
+            (self.folder / "comet").mkdir(parents=True, exist_ok=True)
+        super()._create_experiment()
 
     @rank_zero_only
     def log_hyperparams(self, params: Any) -> None:

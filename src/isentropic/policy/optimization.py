@@ -30,13 +30,13 @@ class Optimization:
     Raises ValueError for sizes below 1 and for rates out of range.
     """
 
-    lr: float
-    weight_decay: float
-    beta1: float
-    beta2: float
+    lr: float  # after warm-up
+    weight_decay: float  # decoupled, per unit of learning rate
+    beta1: float  # of the mean of gradients
+    beta2: float  # of the mean of their squares
     warmup_steps: int  # optimizer steps
     warmup_ratio: float  # share of all optimizer steps, in place of their number
-    max_grad_norm: float
+    max_grad_norm: float  # L2, over all parameters
     mini_batch: int  # completions of one optimizer step, over all ranks
     micro_batch: int | None  # completions of one forward, on one rank; null is no limit
     max_tokens_per_micro_batch: int | None  # of one forward on one rank, padding included; null is no limit

@@ -18,7 +18,7 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """Stays as it is."""
+    """1 at every step: the learning rate stays as it is after warm-up."""
 
     def __call__(self, step: int, steps: int) -> float:
         return 1.0

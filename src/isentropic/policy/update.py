@@ -55,7 +55,7 @@ class Update:
 
     policy: LanguageModel
     algorithm: Algorithm
-    temperature: float
+    temperature: float  # that of the rollout, which divides the logits
     sharded_gradients: bool
     reuse_forward: bool
     backward: Callable[[Tensor], None]

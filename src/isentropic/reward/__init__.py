@@ -31,7 +31,7 @@ class Answer:
     text: str  # as it was judged, without special tokens; of several turns, with what was observed between them
     tokens: Sequence[int]  # that the policy chose
     finish: Literal["stop", "length"]
-    group: int
+    group: int  # which problem of the rollout
     place: int  # among the answers of its group, from 0
     verdict: Verdict
     messages: Sequence[Mapping[str, Any]] | None  # the chat that was asked; None for a plain prompt
@@ -44,7 +44,7 @@ class Answer:
 
     @property
     def name(self) -> str:
-        """For error messages."""
+        """Which answer it is, for error messages."""
         start = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
         return f"answer {self.place + 1} of group {self.group} ({start!r})"
 

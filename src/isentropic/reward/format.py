@@ -14,11 +14,11 @@ from isentropic.task.judge_pool import JudgePool
 class Format(Reward):
     """1 where the whole text has the form, else 0. Raises ValueError for a pattern that is none."""
 
-    weight: float
+    weight: float  # of it in the sum
     tags: list[str]  # each once, in this order, and nothing but space outside of them
     opened: bool  # the prompt ends with the first opening tag, as some chat templates do
     pattern: str | None  # a regular expression for the whole text, in place of tags; matched in the judges' processes
-    workers: int
+    workers: int  # processes that match
     timeout: float  # seconds for one answer; a pattern that takes longer does not match
     memory: float  # GiB of one process
 

@@ -67,5 +67,5 @@ class Pool:
         return None if verdict.status == "unparseable" else verdict.reward
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the processes of the pool."""
         self.judges.close()

@@ -13,7 +13,7 @@ from isentropic.reward import Answer, Reward
 class Language(Reward):
     """0 to 1; does not apply to an answer without letters. Raises ValueError for a script unknown to Unicode."""
 
-    weight: float
+    weight: float  # of it in the sum
     scripts: list[str]  # as Unicode names them: latin, greek, cyrillic, cjk, hiragana, arabic, ...
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ class Length(Reward):
     make a soft target. Raises ValueError for a range or buffer that is none.
     """
 
-    weight: float
+    weight: float  # of it in the sum
     shortest: int  # tokens
     longest: int
     buffer: int  # tokens outside over which the penalty grows

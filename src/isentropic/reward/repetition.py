@@ -10,7 +10,7 @@ from isentropic.reward import Answer, Reward
 class Repetition(Reward):
     """0 where every n-gram of tokens is new, towards -1 where all repeat. Raises ValueError below one token."""
 
-    weight: float
+    weight: float  # of it in the sum
     size: int  # tokens of an n-gram; short ones repeat in any text
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ class Trl(RewardSource):
     timeout: float | None  # seconds for all answers of one call; where isolated, for one answer
     on_error: OnError
     isolated: bool  # in the judges' processes, one answer at a time
-    workers: int
+    workers: int  # processes that call
     memory: float  # GiB of one process
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Trl(RewardSource):
 class TrlFunction(Reward):
     """One of the functions of reward.trl, of the part's own settings. None from it: the reward does not apply."""
 
-    weight: float
+    weight: float  # of it in the sum
     path: str
     settings: Trl = field(repr=False)
 

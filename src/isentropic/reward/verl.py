@@ -21,12 +21,12 @@ OURS = ("data_source", "solution_str", "ground_truth", "extra_info")
 class Verl(Reward):
     """Called for one answer at a time. Raises ValueError for a function that does not exist."""
 
-    weight: float
+    weight: float  # of it in the sum
     function: str  # package.module.name or folder/file.py:name
     timeout: float | None  # seconds for one answer
     on_error: OnError
     isolated: bool  # in the judges' processes
-    workers: int
+    workers: int  # processes that call
     memory: float  # GiB of one process
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ class RolloutGenerator:
     task: Task
     sampler: Sampler
     prompts: PromptEncoder
-    seed: int
+    seed: int  # of the run: each request draws from its own
     turns: Turns | None = None  # of an environment
 
     @cached_property

@@ -35,8 +35,8 @@ class Transcript:
     world: int  # the seed of its world
     segments: list[Segment] = field(default_factory=list[Segment])  # after the prompt
     texts: list[str] = field(default_factory=list[str])  # of its own turns
-    calls: int = 0
-    failed: int = 0
+    calls: int = 0  # of tools
+    failed: int = 0  # of these, calls that gave an error
     tool_seconds: float = 0.0  # CPU time of calls
     seconds: float = 0.0  # wall clock in its world
     void: bool = False
@@ -75,7 +75,7 @@ class Player:
     sampler: Sampler
     framing: Framing
     turns: Turns
-    seed: int
+    seed: int  # of the run: each turn draws from its own
     said: set[str] = field(default_factory=set[str], compare=False)  # what was warned of
     lock: Any = field(default_factory=RLock, compare=False, repr=False)  # of the tokenizer, and of what was said
 

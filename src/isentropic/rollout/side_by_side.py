@@ -20,7 +20,7 @@ class Outcome(Generic[T]):
 
     value: T | None
     error: BaseException | None
-    seconds: float
+    seconds: float  # that it took
 
 
 @dataclass(eq=False)
@@ -28,10 +28,10 @@ class Call(Generic[T]):
     """One that waits for a thread, or has one."""
 
     run: Callable[[], T]
-    limit: float
+    limit: float  # seconds that it may take
     late: Callable[[T], object]
     outcome: "Future[Outcome[T]]" = field(default_factory=lambda: Future[Outcome[T]]())
-    began: float = inf
+    began: float = inf  # seconds of time.monotonic
 
     @property
     def ends(self) -> float:

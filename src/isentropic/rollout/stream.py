@@ -43,7 +43,7 @@ class Drawn:
     """What one rank asked for one rollout."""
 
     batch: RolloutBatch
-    tries: int
+    tries: int  # batches that were asked for
     seen: Counter[str]
     rewards: Tally
     order: Order

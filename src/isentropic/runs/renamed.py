@@ -33,6 +33,10 @@ OPTIONS = {
     "callbacks=sampler": "callbacks=none",
     "hydra/launcher=slurm_array": "hydra/launcher=slurm",
 }
+# group=option that is looked for and cannot be → what to do instead
+NEVER = {
+    "logger=neptune": "Neptune is shut down, and Lightning's logger for it raises; take mlflow, aim, comet or wandb",
+}
 # keys that are gone → what to do instead
 GONE = {
     "policy.size": "it is rollout.batch_size, which the policy reads from the rollout",
@@ -73,6 +77,8 @@ def answer(name: str) -> str:
     for gone, advice in GONE.items():
         if name == gone or name.startswith(f"{gone}."):
             return f"{gone} is gone; {advice}"
+    if name in NEVER:
+        return f"{name} cannot be: {NEVER[name]}"
     new = OPTIONS.get(name) if "=" in name else now(name)
     return f"{name} is now called {new}" if new else ""
 

@@ -17,7 +17,7 @@ class Decoding:
     top_p: float  # 1 is off
     top_k: int  # 0 is off
     min_p: float  # 0 is off
-    max_tokens: int
+    max_tokens: int  # of an answer, or of one turn
     stop: str | None  # a text that ends a completion as the end-of-sequence token does, and stays in it
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Request:
     """One completion to be written. Neighbours that share the very same list as their prompt may be read as one."""
 
     prompt: Sequence[int]
-    seed: int
+    seed: int  # of its own draws
     limit: int  # tokens that it may have, at most max_tokens of the decoding
 
 
@@ -146,7 +146,7 @@ class Sampler(ABC):
         """Gives memory back while the policy trains."""
 
     def wake(self) -> None:
-        """Undoes `sleep`, before `load`."""
+        """Undoes `sleep`; called before `load`."""
 
     def stop(self) -> None:
         """Ends the engine and its processes."""

@@ -28,7 +28,7 @@ class TransformersSampler(Sampler):
     path: str  # model folder
     dtype: str  # float32 or bfloat16
     device: str  # cpu or cuda; with several cards, the process's own
-    max_model_len: int
+    max_model_len: int  # tokens of prompt and answer
     max_num_seqs: int  # completions decoded at once; those of one prompt are never split
     model: Any = field(init=False, default=None, repr=False)
 

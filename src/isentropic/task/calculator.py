@@ -16,7 +16,7 @@ class Calculation:
     """The numbers that are left, and what they are to become."""
 
     left: list[int]
-    target: int
+    target: int  # what is to be reached
     result: int | None = field(init=False, default=None)  # the last one
 
     def step(self, text: str) -> Reply:

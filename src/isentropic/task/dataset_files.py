@@ -62,7 +62,7 @@ def is_missing(value: Any) -> bool:
 
 
 def has_column(row: Any, path: str) -> bool:
-    """Whether `column` finds it."""
+    """Whether `column` finds something at `path`."""
     try:
         column(row, path, "", "")
     except ValueError:

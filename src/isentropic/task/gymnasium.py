@@ -29,7 +29,7 @@ class Steps:
     """One episode, and the rewards of its steps together."""
 
     world: Any
-    solved: float
+    solved: float  # the reward from which on an episode is right
     stop: str
     total: float = field(init=False, default=0.0)
 

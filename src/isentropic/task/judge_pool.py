@@ -50,7 +50,7 @@ class JudgePool:
         return JudgePool, self.settings  # a copy, or one in another process, starts processes of its own
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the processes of the pool."""
         self.pool.close()
 
 

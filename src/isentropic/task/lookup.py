@@ -23,7 +23,7 @@ class Search:
     """What stands where, and what the end of the way is."""
 
     table: Mapping[int, int]
-    answer: int
+    answer: int  # the number at the end
     marker: str
 
     def step(self, text: str) -> Reply:
@@ -57,7 +57,7 @@ class Lookup(Environment):
 
     keys: int  # in a table
     largest: int  # keys are drawn from 1 to this
-    hops: int
+    hops: int  # look-ups from the beginning to the answer
     template: str  # the prompt, with {question} for the key to begin with, and {hops}
     marker: str  # the rest of the line after the last of these must be the number at the end
     held_out: float  # share of the keys that training never begins with, whatever the seed: half validation, half test

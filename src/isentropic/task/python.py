@@ -23,7 +23,7 @@ class Session:
     task: Task
     problem: Problem
     interpreter: Interpreter
-    shown: int | None
+    shown: int | None  # characters that are read of what a program says; None is all
 
     def step(self, text: str) -> Reply:
         """Runs the last program of a turn and says what it printed; without one, the turn is the answer, or void."""

@@ -19,7 +19,7 @@ class Steps:
     """One episode, and the rewards of its steps together."""
 
     world: Any
-    solved: float
+    solved: float  # the reward from which on an episode is right
     total: float = field(init=False, default=0.0)
 
     def step(self, text: str) -> Reply:

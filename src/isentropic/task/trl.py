@@ -38,7 +38,7 @@ class Tools:
 
     world: Any
     names: Sequence[str]
-    solved: float
+    solved: float  # the reward from which on an episode is right
 
     def step(self, text: str) -> Reply:
         """Calls the tools that a turn asks for; one that asks for none ends the episode, and the reward is read."""

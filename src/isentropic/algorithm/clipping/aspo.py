@@ -16,8 +16,8 @@ class AspoBounds(Bounds):
     authors writes ceiling * logp for the latter: the same gradient, and a loss of another height.
     """
 
-    low: float
-    high: float
+    low: float  # limit of the ratio from below
+    high: float  # and from above
     ceiling: float
 
     def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:

@@ -12,10 +12,10 @@ from isentropic.batch import Credit, Drive, Mask, PerToken, PerTokenOrRow, Score
 class CeGppoBounds(Bounds):
     """Beyond a limit of PPO's, share * limit * r / sg(r) in place of r; above the ceiling, where A < 0, the ceiling."""
 
-    low: float
-    high: float
-    keep_low: float
-    keep_high: float
+    low: float  # limit of the ratio from below
+    high: float  # and from above
+    keep_low: float  # share of the gradient that is left below the lower limit
+    keep_high: float  # and above the upper one
     ceiling: float  # dual clip, as in PPO's bounds
 
     def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:

@@ -12,8 +12,8 @@ from isentropic.batch import Credit, Drive, Mask, PerToken, PerTokenOrRow, Score
 class CispoBounds(Bounds):
     """sg(clip(r)) * A * logp: inside the limits, the gradient of the policy loss is that of r * A."""
 
-    low: float
-    high: float
+    low: float  # limit of the ratio from below
+    high: float  # and from above
     logp: PerToken  # with its gradient
 
     def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:

@@ -13,8 +13,8 @@ from isentropic.reductions import row_mean
 class GmpoBounds(Bounds):
     """Every token has its answer's mean as ratio; an outlier moves it by its limit over the number of tokens."""
 
-    fall: float
-    rise: float
+    fall: float  # nats that a log-prob may fall
+    rise: float  # nats that it may rise
 
     def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         moved = ratio.expand_as(credit.advantages).log()

@@ -12,8 +12,8 @@ from isentropic.batch import Credit, Drive, Mask, PerToken, PerTokenOrRow, Score
 class SapoBounds(Bounds):
     """4 / tau * sigmoid(tau * (r - 1)) in place of r: at 1 the gradient is the policy gradient, and falls both ways."""
 
-    tau_pos: float
-    tau_neg: float
+    tau_pos: float  # temperature where the advantage is positive
+    tau_neg: float  # and where it is negative
 
     def surrogate(self, ratio: PerTokenOrRow, credit: Credit) -> PerToken:
         ratio = ratio.expand_as(credit.advantages)

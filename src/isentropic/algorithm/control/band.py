@@ -16,9 +16,9 @@ class Band(Controller):
     """
 
     upper_start: float  # nats per token
-    upper_end: float
-    lower_start: float
-    lower_end: float
+    upper_end: float  # nats per token
+    lower_start: float  # nats per token
+    lower_end: float  # nats per token
     cosine: bool  # false: a line
     pushed: int = field(default=0, init=False)  # the last push: 1 is up, -1 is down
 

@@ -20,7 +20,7 @@ class SharedPrompts:
     prompt_index: Int[Tensor, " C"]  # positions of each answer's prompt tokens, one answer after another
     cu_prompt_lens: Int[Tensor, " A1"]  # cumulative lengths of these, by answer; int32
     prompt_tokens: int  # of all prompts
-    max_prompt_len: int
+    max_prompt_len: int  # tokens
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PackedSequences:
     row: Int[Tensor, " L"]  # of each token, within the micro-batch
     column: Int[Tensor, " L"]  # ... which is its position id too
     cu_seqlens: Int[Tensor, " E"]  # cumulative lengths of rows, or of prompts and answers; int32
-    max_seqlen: int
+    max_seqlen: int  # tokens
     targets: tuple[Int[Tensor, " K"], Int[Tensor, " K"]]  # row and column of each token that the policy chose
     predictors: Int[Tensor, " K"]  # positions in the pack prompt_of hidden states predict them
     shared: SharedPrompts | None = None

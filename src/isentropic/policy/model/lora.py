@@ -26,7 +26,7 @@ class LoraSettings:
     Raises ValueError for what cannot be, and where peft is not installed.
     """
 
-    rank: int
+    rank: int  # of the two factors of each adapter
     alpha: float  # the product counts alpha / rank times
     targets: list[str]  # last parts of the names of the matrices, such as q_proj
     base_dtype: str  # float32 or bfloat16, of the frozen weights

@@ -59,11 +59,14 @@ def refused(model: Settled) -> Generator[None]:
 
 
 class Unreadable(Exception):
-    """Why, in words."""
+    """A model that can be read in no way that is right, and why."""
 
 
 def settle_head(model: Settled, check: Check) -> PerToken:
-    """One matrix product where that is all that its own head does, and attention that is right; padded rows by both."""
+    """One matrix product where that is all that its own head does, and attention that is right; padded rows by both.
+
+    Raises Unreadable where no way is right.
+    """
     model.uses_own_head = True
     own = tried(check)
     model.uses_own_head = False

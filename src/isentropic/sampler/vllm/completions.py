@@ -20,12 +20,12 @@ PROBE = "Find 12 + 34, step by step. {x} \\boxed{46}\n\tÄ 数"  # whose tokens 
 
 @dataclass(frozen=True)
 class Served:
-    """What a server has."""
+    """What a server says of itself: its version, model and longest sequence."""
 
     version: str
     name: str  # by which requests ask for it
     root: str  # folder or hub name
-    max_model_len: int
+    max_model_len: int  # tokens of prompt and answer
 
 
 @dataclass
@@ -35,7 +35,7 @@ class CompletionsSampler(Sampler):
     url: str
     path: str  # model folder: its tokenizer and end tokens
     model: str | None  # the name on the server; None is the only one that is there
-    max_model_len: int
+    max_model_len: int  # tokens of prompt and answer
     max_num_seqs: int  # requests at one time
     timeout: float  # seconds that the server may take to answer
     dtype: str = field(init=False, default="bfloat16")

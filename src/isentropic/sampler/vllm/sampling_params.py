@@ -70,7 +70,7 @@ class Note:
 
 @dataclass(slots=True)
 class Written:
-    """What it came to."""
+    """What the scheduler wrote down of a completion that has ended."""
 
     tokens: list[int]
     logp: list[float] | None
@@ -98,7 +98,10 @@ def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
 
 
 def completion_of(output: Any, written: Written | None) -> Completion:
-    """Of what the engine returned, or of what its scheduler wrote down where it did not pass that on."""
+    """Of what the engine returned, or of what its scheduler wrote down where it did not pass that on.
+
+    Raises RuntimeError for an end that is neither stop nor length.
+    """
     finish = written.finish if written else output.finish_reason
     if finish not in ("stop", "length"):
         raise RuntimeError(f"the engine ended a completion by {finish!r}, not by stop or length")

@@ -41,8 +41,8 @@ class VllmServerSampler(Sampler):
 
     path: str  # model folder
     dtype: str  # float32 or bfloat16
-    max_model_len: int
-    max_num_seqs: int
+    max_model_len: int  # tokens of prompt and answer
+    max_num_seqs: int  # rows that are decoded at once
     max_num_batched_tokens: int  # of one forward pass
     kv_cache_gib: float | None  # None on CUDA: what gpu_memory_utilization leaves
     gpu_memory_utilization: float  # share of the card, weights included

@@ -81,7 +81,7 @@ def applied(name: str, args: list[Value]) -> Value:
 
 
 def narrow(value: Value) -> Value:
-    """An angle whose sine takes no more than a moment."""
+    """An angle whose sine takes no more than a moment. Raises Undefined for a wider one."""
     if value and mp.mag(value) > WIDEST_ANGLE:
         raise Undefined("too wide an angle")
     return value

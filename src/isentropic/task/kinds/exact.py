@@ -74,12 +74,12 @@ def root(value: Fraction, index: Fraction) -> Fraction | None:
 
 
 def negative(value: Fraction) -> Fraction:
-    """With the other sign."""
+    """The value with the other sign."""
     return -value
 
 
 def absolute(value: Fraction) -> Fraction:
-    """Without its sign."""
+    """The value without its sign."""
     return abs(value)
 
 

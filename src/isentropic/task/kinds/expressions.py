@@ -83,7 +83,10 @@ class Parser:
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def product(self, implicit: bool = False) -> Node:
-        """Factors; `implicit`: only those without a sign between them, the argument of a function without brackets."""
+        """Factors; `implicit`: only those without a sign between them, the argument of a function without brackets.
+
+        Raises Unreadable for more of them than LONGEST_PRODUCT.
+        """
         tree = self.signed()
         for _ in range(LONGEST_PRODUCT):
             sign = "" if implicit else PRODUCTS.get(self.peek(), "")
@@ -156,7 +159,7 @@ class Parser:
             raise Unreadable("too deep")
 
     def atom(self) -> Node:
-        """A number, symbol, command, or anything in brackets or bars."""
+        """A number, symbol, command, or anything in brackets or bars. Raises Unreadable for any other token."""
         self.deeper()
         token = self.take()
         if token[0].isdigit() or token[0] == ".":
@@ -187,7 +190,7 @@ class Parser:
         return Node(heads[token], (tree,)) if token in heads else tree
 
     def command(self, name: str) -> Node:
-        """One that begins with a backslash."""
+        """One that begins with a backslash. Raises Unreadable for one that is not known."""
         if name == "frac":
             return Node("div", (self.argument(), self.argument()))
         if name == "binom":

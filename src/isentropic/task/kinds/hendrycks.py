@@ -37,7 +37,7 @@ def without_name(text: str) -> str:
 
 
 def braced_roots(text: str) -> str:
-    """sqrt3 is sqrt{3}."""
+    r"""The text with \sqrt3 as \sqrt{3}."""
     return re.sub(r"\\sqrt([^{])", r"\\sqrt{\1}", text)
 
 

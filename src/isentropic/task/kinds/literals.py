@@ -42,7 +42,7 @@ class Number:
     last: Fraction | None = None  # one unit of the last digit, where it was written as a decimal
     digits: int = 0  # significant ones of a decimal
     percent: bool = False
-    base: int | None = None
+    base: int | None = None  # of the digits, where it is not ten
     unit: Unit = PLAIN
     reduced: bool = True
     cut: bool = False  # it says that further digits follow
@@ -175,7 +175,7 @@ def scientific(mantissa: str | None, exponent: str) -> Number | None:
 
 
 def repeating(found: re.Match[str]) -> Number:
-    r"""0.1\overline{6}, exactly."""
+    r"""What 0.1\overline{6} is, exactly."""
     whole, fixed, period = found[1] or "0", found[2], found[3]
     ones = Fraction(int(period), 10 ** len(period) - 1) / 10 ** len(fixed)
     return Number(int(whole) + Fraction(int(fixed or 0), 10 ** len(fixed)) + ones, "decimal")

@@ -101,7 +101,7 @@ def parts(text: str) -> list[str]:
 
 
 def without_thousands(text: str) -> str:
-    """1,234,567 without its commas."""
+    """The text with 1,234,567 as 1234567."""
     while (shorter := THOUSANDS.sub(r"\1\2", text)) != text:
         text = shorter
     return text
