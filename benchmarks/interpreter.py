@@ -3,10 +3,10 @@
 import argparse
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from isentropic.tools.cage import Cage, told
-from isentropic.tools.interpreter import Interpreter
+from isentropic.tools.interpreter import Interpreter, Sessions
 from isentropic.tools.probe import available
 
 PROGRAMS = {
@@ -22,19 +22,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--calls", type=int, default=200, help="of each program, one after the other")
     given = parser.parse_args(arguments)
     interpreter = Interpreter(1, 5.0, 4.0, 10_000, "last", Cage())
+    sessions = Sessions(1, 5.0, 3600.0, 4.0, 10_000, "last", Cage())
+    session = sessions.begin()
     interpreter(["print(0)"])  # which starts the processes
+    session("print(0)")
     print(told(available()))
     print("| program | least, ms | median | p90 |\n| --- | --- | --- | --- |")
     for name, program in PROGRAMS.items():
-        taken = sorted(seconds(interpreter, f"{program}\n#{call}") for call in range(given.calls))
-        shown = (taken[0], statistics.median(taken), taken[len(taken) * 9 // 10])
-        print(f"| {name} | {' | '.join(f'{1000 * one:.1f}' for one in shown)} |")
+        show(name, given.calls, lambda call, program=program: interpreter([f"{program}\n#{call}"]))
+    for name, program in PROGRAMS.items():
+        show(f"{name}, in a session", given.calls, lambda _, program=program: session(program))
+    show("print, the first of a session", given.calls, lambda _: first(sessions))
     interpreter.close()
+    sessions.close()
 
 
-def seconds(interpreter: Interpreter, program: str) -> float:
+def first(sessions: Sessions) -> None:
+    session = sessions.begin()
+    session("print(2**10)")
+    session.close()
+
+
+def show(name: str, calls: int, run: Callable[[int], object]) -> None:
+    taken = sorted(seconds(run, call) for call in range(calls))
+    shown = (taken[0], statistics.median(taken), taken[len(taken) * 9 // 10])
+    print(f"| {name} | {' | '.join(f'{1000 * one:.1f}' for one in shown)} |", flush=True)
+
+
+def seconds(run: Callable[[int], object], call: int) -> float:
     start = time.perf_counter()
-    interpreter([program])
+    run(call)
     return time.perf_counter() - start
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -83,3 +84,16 @@ def test_a_folder_in_use_is_refused(tmp_path):
 def test_no_steps_are_refused(tmp_path):
     with pytest.raises(Exception, match="steps=0"):
         pretraining(tmp_path, "steps=0")
+
+
+def test_a_mix_of_answers_that_ask_for_results_needs_the_sign_in_the_alphabet(tmp_path):
+    with pytest.raises(InstantiationException, match=r"asked=0.5 writes \?, which alphabet=.* does not have"):
+        pretraining(tmp_path, "asked=0.5")
+    with pytest.raises(InstantiationException, match=r"asked=2 is no share"):
+        pretraining(tmp_path, "asked=2")
+    made = pretraining(tmp_path, "task=calculator", "task.optional=true", "asked=0.5", f"alphabet='{ALPHABET}?'")
+    answers = [made.worked(index) for index in range(200)]
+    assert all(made.task.verify([problem], [answer])[0].correct for problem, answer in answers)
+    assert 0.4 < sum(answer.count("?") for _, answer in answers) / sum(answer.count("=") for _, answer in answers) < 0.6
+    made.run()
+    assert AutoTokenizer.from_pretrained(tmp_path).encode("=?") == [15, 20]

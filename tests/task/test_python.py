@@ -30,7 +30,7 @@ class Boxed(Task):
 
 @pytest.fixture(scope="module")
 def task():
-    made = WithPython(Boxed(), 2, 1.0, 4.0, 1000, "last", 40, Cage(least=["seccomp"], required=False))
+    made = WithPython(Boxed(), 2, 1.0, 4.0, 1000, "last", 40, "none", 5.0, Cage(least=["seccomp"], required=False))
     yield made
     made.close()
 
@@ -94,8 +94,44 @@ def test_sets_of_the_task_are_judged_apart(task):
 
 def test_several_turns_within_several_turns_are_refused(parts):
     with pytest.raises(ValueError, match=r"task\.task is Calculator, which has several turns"):
-        WithPython(Calculator(3, 9, 99, 0.1, 0), 1, 1.0, 1.0, 100, "last", None)
+        WithPython(Calculator(3, 9, 99, 0.1, 0), 1, 1.0, 1.0, 100, "last", None, "none", 1.0)
     with pytest.raises(ValueError, match=r"task\.shown=1 characters have no head and tail"):
-        WithPython(Digits(parts.sums()), 1, 1.0, 1.0, 100, "last", 1)
+        WithPython(Digits(parts.sums()), 1, 1.0, 1.0, 100, "last", 1, "none", 1.0)
     with pytest.raises(ValueError, match=r"task\.timeout=0\.0 lets no program run"):
-        WithPython(Digits(parts.sums()), 1, 0.0, 1.0, 100, "last", None)
+        WithPython(Digits(parts.sums()), 1, 0.0, 1.0, 100, "last", None, "none", 1.0)
+
+
+@pytest.fixture(scope="module")
+def stateful():
+    made = WithPython(Boxed(), 2, 1.0, 4.0, 1000, "last", None, "episode", 5.0, Cage(least=["seccomp"], required=False))
+    yield made
+    made.close()
+
+
+def test_with_state_variables_stay_until_the_episode_ends_and_in_no_other(stateful):
+    episode, other = stateful.begin(PROBLEM, 0), stateful.begin(PROBLEM, 0)
+    episode.step(program("x = 2**10"))
+    reply = episode.step(program("print(x)"))
+    assert reply.text == "\nCode execution result: 1024\n" and 0 < reply.seconds < 1
+    assert "NameError" in other.step(program("print(x)")).text
+    assert episode.step("so it is: 1024").verdict == Verdict(1.0, True, "right")
+    episode.close()
+    assert "crash" in episode.step(program("print(x)")).text  # nothing is started for an episode that is closed
+    other.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "failed"),
+    [
+        ("while True: pass", "timeout; variables of earlier programs are lost", 1),
+        ("import os; print(5, flush=True); os._exit(0)", "5\nvariables of earlier programs are lost", 0),
+        ("x = 'a' * 10**11", "MemoryError\nmemory; variables of earlier programs are lost", 1),
+    ],
+)
+def test_that_variables_are_lost_is_said_once(stateful, text, said, failed):
+    episode = stateful.begin(PROBLEM, 0)
+    episode.step(program("x = 1"))
+    reply = episode.step(program(text))
+    assert reply.text == f"\nCode execution result: {said}\n" and (reply.calls, reply.failed) == (1, failed)
+    assert "lost" not in episode.step(program("print(1)")).text
+    episode.close()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import hydra
@@ -25,6 +26,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config,
 from transformers.utils.logging import disable_progress_bar
 
 from isentropic.task import Problem
+from isentropic.task.calculator import asking
 from isentropic.task.countdown import Countdown
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
@@ -40,6 +42,7 @@ class Pretraining:
     out: str
     threads: int
     alphabet: str
+    asked: float  # share of the results that answers ask for by =?, for task.optional of task=calculator
     model: dict[str, Any]  # fields of Qwen3Config
     steps: int
     batch: int
@@ -54,6 +57,10 @@ class Pretraining:
     def __post_init__(self) -> None:
         if not isinstance(self.task, Countdown):  # pyright: ignore[reportUnnecessaryIsInstance]  # a config decides
             raise ValueError(f"task={type(self.task).__name__} has no worked answers to learn from; task=countdown has")
+        if not 0 <= self.asked <= 1:
+            raise ValueError(f"asked={self.asked} is no share; it must lie between 0 and 1")
+        if self.asked and "?" not in self.alphabet:
+            raise ValueError(f"asked={self.asked} writes ?, which alphabet={self.alphabet!r} does not have; add it")
         for name in ("steps", "batch", "threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} trains nothing; it must be at least 1")
@@ -83,7 +90,7 @@ class Pretraining:
             shown = bar.add_task("pretraining", total=self.steps, loss=math.nan)
             for step in range(self.steps):
                 first = step * self.batch
-                worked = [self.task.worked("train", index) for index in range(first, first + self.batch)]
+                worked = [self.worked(index) for index in range(first, first + self.batch)]
                 tokens, labels = batch_of(worked, tokenizer)
                 loss = policy(input_ids=tokens, labels=labels, use_cache=False).loss
                 optimizer.zero_grad()
@@ -93,6 +100,11 @@ class Pretraining:
                 schedule.step()
                 bar.update(shown, advance=1, loss=loss.item())
         return loss.item()
+
+    def worked(self, index: int) -> tuple[Problem, str]:
+        """A problem with an answer, some of whose results are asked for."""
+        problem, answer = self.task.worked("train", index)
+        return problem, asking(answer, self.asked, Random(f"{self.seed}/{index}")) if self.asked else answer
 
     def share(self, step: int) -> float:
         """Of the learning rate: linear warm-up, then a cosine down to `last_lr`."""

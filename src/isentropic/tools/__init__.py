@@ -28,6 +28,8 @@ class Outcome:
 
     word: Word
     said: bytes
+    cpu: float = 0.0  # seconds that it took
+    alive: bool = False  # whether the process goes on, with the variables that it has; of consoles alone
 
 
 WALL = 10  # times the CPU seconds: for what sleeps, or waits on a busy machine

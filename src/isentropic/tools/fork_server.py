@@ -2,8 +2,8 @@
 
 Started as `python -s -P -m isentropic.tools.fork_server`, with settings in its arguments. A request is its id and the
 length of a pickle, then the pickle, which only the child reads: neither a reference nor an answer is ever in the
-memory of the server, of which every later child is a copy. A response is the same id, a word, a length, and as many
-bytes.
+memory of the server, of which every later child is a copy. A response is the same id, a word, CPU seconds, a length,
+and as many bytes.
 """
 
 import gc
@@ -17,14 +17,14 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from isentropic.tools import WORDS, Limits, Word
 from isentropic.tools.cage import Kept, Limited, aside, cage, readable
 
-REQUEST, RESPONSE = struct.Struct("=16sQ"), struct.Struct("=16sBQ")
+REQUEST, RESPONSE = struct.Struct("=16sQ"), struct.Struct("=16sBdQ")
 READY = bytes(16)  # the id of the first response, which answers no request
 TAKEN = b"."  # the child has read its pickle
 NONCE = 16  # bytes
@@ -33,6 +33,7 @@ ERROR, OUT_OF_MEMORY = 1, 3  # exit codes
 EXITED: dict[int, Word] = {0: "ok", OUT_OF_MEMORY: "memory"}
 SIGNALLED: dict[int, Word] = {int(signal.SIGKILL): "killed", int(signal.SIGSYS): "refused"}
 ENDS = 256  # file descriptors that a server may have open
+GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL  # whoever was at the other end
 Function = Callable[..., Any]
 
 
@@ -46,18 +47,18 @@ class Server:
         """Until the input ends. A child that died with half a request ends it too, since what follows has no start."""
         while len(header := read(0, REQUEST.size)) == REQUEST.size:
             number, length = REQUEST.unpack(header)
-            word, start, end = self.call(length)
+            word, cpu, start, end = self.call(length)
             if start is None:
                 return
-            self.respond(number, word, memoryview(self.buffer)[start:end])
+            self.respond(number, word, cpu, memoryview(self.buffer)[start:end])
             self.buffer[:] = bytes(len(self.buffer))
 
-    def respond(self, number: bytes, word: Word, said: memoryview | bytes) -> None:
-        write(self.answers, RESPONSE.pack(number, WORDS.index(word), len(said)))
+    def respond(self, number: bytes, word: Word, cpu: float, said: memoryview | bytes) -> None:
+        write(self.answers, RESPONSE.pack(number, WORDS.index(word), cpu, len(said)))
         write(self.answers, said)
 
-    def call(self, length: int) -> tuple[Word, int | None, int]:
-        """How it ended, and where in the buffer stands what it said; None for a request that was not read."""
+    def call(self, length: int) -> tuple[Word, float, int | None, int]:
+        """How it ended, CPU seconds, and where in the buffer stands what it said; None for a request not read."""
         nonce = os.urandom(NONCE)
         source, sink = os.pipe()
         parent = os.getpid()
@@ -69,19 +70,21 @@ class Server:
             os._exit(ERROR)
         os.close(sink)
         try:
-            word, size = Watch(child, source, self.limits, self.buffer).wait()
+            word, cpu, size = Watch(child, source, self.limits, self.buffer).wait()
         finally:
             os.close(source)
         start = len(TAKEN)
         if bytes(self.buffer[:start]) != TAKEN:
-            return word, None, 0
+            return word, cpu, None, 0
         if self.prints:
-            return word, start, min(size, start + self.limits.output)
+            return word, cpu, start, min(size, start + self.limits.output)
         proven = bytes(self.buffer[start : start + NONCE]) == nonce
-        return ("crash" if word == "ok" and not proven else word), start + NONCE, size if word == "ok" and proven else 0
+        told = size if word == "ok" and proven else 0
+        return ("crash" if word == "ok" and not proven else word), cpu, start + NONCE, told
 
     def be_child(self, parent: int, length: int, nonce: bytes, sink: int) -> None:
         """Never returns. All that is open afterwards is nothing to read, nothing to write to, and its one pipe."""
+        os.setsid()
         payload = read(0, length)
         if len(payload) < length:
             os._exit(ERROR)
@@ -117,7 +120,10 @@ class Server:
 
 
 class Watch:
-    """Waits for one child, for as long as it may take, and for what it says, as much as it may say."""
+    """Waits for one child, for as long as it may take, and for what it says, as much as it may say.
+
+    The CPU seconds of its limits are those of the child since it began.
+    """
 
     def __init__(self, child: int, source: int, limits: Limits, buffer: bytearray) -> None:
         self.child, self.source, self.limits, self.buffer = child, source, limits, memoryview(buffer)
@@ -126,14 +132,17 @@ class Watch:
         self.size = 0
         self.killed: Word | None = None
 
-    def wait(self) -> tuple[Word, int]:
+    def wait(self) -> tuple[Word, float, int]:
+        """How it ended, its CPU seconds, and as many bytes of the buffer as it said."""
         while not self.ended():
             pass
         pause = 0.0002
         while True:
             done, status, usage = os.wait4(self.child, os.WNOHANG)
             if done:
-                return self.word(status, usage.ru_utime + usage.ru_stime), self.size
+                self.end_others()
+                cpu = usage.ru_utime + usage.ru_stime
+                return self.word(status, cpu), cpu, self.size
             self.spare_time()
             time.sleep(pause)
             pause = min(2 * pause, SETTLING)
@@ -144,24 +153,31 @@ class Watch:
         poll.register(self.source, select.POLLIN)
         poll.register(0, 0)  # who asked has gone: nobody else would end this child
         events = dict(poll.poll(1000 * self.spare_time()))
-        if events.get(0, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+        if events.get(0, 0) & GONE:
             self.kill("killed")
             return True
         if self.source not in events or self.killed:
             return self.killed is not None
+        return not self.take() or self.killed is not None
+
+    def take(self) -> int:
+        """What can be read, as far as it may say more; how much that was."""
         count = os.readv(self.source, [self.buffer[self.size :]])
         self.size += count
         if self.size == len(self.buffer):
             self.kill("output")
-        return count == 0 or self.killed is not None
+        return count
+
+    @property
+    def spent(self) -> float:
+        """CPU seconds of the child so far; 0 where the system does not tell."""
+        with suppress(OSError):
+            return 0.0 if self.clock is None else time.clock_gettime(self.clock)
+        return 0.0
 
     def spare_time(self) -> float:
         """Seconds until it is worth looking again; kills a child that has none left."""
-        spent = 0.0
-        if self.clock is not None:
-            with suppress(OSError):
-                spent = time.clock_gettime(self.clock)
-        cpu, wall = self.limits.cpu - spent, self.limits.wall - (time.monotonic() - self.begun)
+        cpu, wall = self.limits.cpu - self.spent, self.limits.wall - (time.monotonic() - self.begun)
         if min(cpu, wall) <= 0:
             self.kill("timeout")
         return max(0.01, min(cpu / 4, wall))  # a quarter, as threads may spend several seconds in one
@@ -169,6 +185,12 @@ class Watch:
     def kill(self, why: Word) -> None:
         self.killed = self.killed or why
         os.kill(self.child, signal.SIGKILL)
+        self.end_others()
+
+    def end_others(self) -> None:
+        """What the child has forked, where no filter kept it from that."""
+        with suppress(OSError):
+            os.killpg(self.child, signal.SIGKILL)
 
     def word(self, status: int, cpu: float) -> Word:
         code = os.waitstatus_to_exitcode(status)
@@ -212,15 +234,19 @@ def main(arguments: str) -> None:
     _, length = REQUEST.unpack(read(0, REQUEST.size))
     for name, values in pickle.loads(read(0, length)):
         located(name)[0](*values)
+    kept = prepared(folder, settings["weaker"])
+    server = Server(function, settings["prints"], Limits(**settings["limits"]), kept, answers)
+    server.respond(READY, "ok", 0.0, json.dumps(kept.had).encode())
+    server.serve()
+
+
+def prepared(folder: str, weaker: Sequence[str]) -> Kept | Limited:
+    """The cage of this process's children, when all is loaded."""
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("900")  # where memory ends, it ends here and not in the trainer
     gc.collect()
     gc.freeze()  # else the first collection of each child copies all pages
-    limits = Limits(**settings["limits"])
-    kept = cage(readable([folder]), settings["weaker"])
-    server = Server(function, settings["prints"], limits, kept, answers)
-    server.respond(READY, "ok", json.dumps(kept.had).encode())
-    server.serve()
+    return cage(readable([folder]), weaker)
 
 
 if __name__ == "__main__":

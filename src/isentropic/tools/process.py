@@ -21,7 +21,7 @@ START_LIMIT = 300.0  # seconds; a cold disk may take a minute to import what a j
 GRACE = 30.0  # seconds beyond a call's own limit, after which the server itself must be stuck
 COMMAND = (sys.executable, "-s", "-P", "-m", "isentropic.tools.fork_server")
 
-Response = tuple[bytes, int, bytes]
+Response = tuple[bytes, int, float, bytes]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CagedProcess:
         if response is None or response[0] != number:
             self.stop()
             return Outcome("killed", b"")
-        return Outcome(WORDS[response[1]], response[2])
+        return Outcome(WORDS[response[1]], response[3], response[2])
 
     def start(self) -> None:
         """A plain subprocess: multiprocessing would import the trainer's main module, and with it torch, once more."""
@@ -83,7 +83,7 @@ class CagedProcess:
                 write(process, READY, pickle.dumps(list(self.settings.warm)))
                 ready = self.responses.get(timeout=START_LIMIT)
                 if ready and ready[0] == READY:
-                    self.had = tuple(json.loads(ready[2]))
+                    self.had = tuple(json.loads(ready[3]))
                     return
             if self.process is not process:
                 break  # somebody stopped it meanwhile
@@ -127,9 +127,9 @@ def pump(said: IO[bytes], responses: "queue.SimpleQueue[Response | None]") -> No
     """Passes responses on as they come, then None: a queue can be waited on with a limit, a pipe not everywhere."""
     with said:
         while len(header := said.read(RESPONSE.size)) == RESPONSE.size:
-            number, word, length = RESPONSE.unpack(header)
+            number, word, cpu, length = RESPONSE.unpack(header)
             body = said.read(length)
             if len(body) < length or word >= len(WORDS):
                 break
-            responses.put((number, word, body))
+            responses.put((number, word, cpu, body))
     responses.put(None)
