@@ -76,7 +76,8 @@ def _what(report: Report) -> str:
 def _levels(report: Report) -> list[str]:
     sentences: list[str] = []
     along = inner(report.scores) - {report.primary or ""}
-    for metric in dict.fromkeys(score.metric for score in report.scores if score.metric not in along):
+    metrics = dict.fromkeys(score.metric for score in report.scores if score.metric not in along)
+    for metric in sorted(metrics, key=lambda name: name != report.primary):
         rows = [score for score in report.scores if score.metric == metric and score.group in report.shown]
         rows = sorted(rows, key=lambda score: -score.estimate.point)
         told = rows if len(rows) <= FULL else [s for s in rows if s in rows[:BEST] or s.group is report.reference]
