@@ -1,11 +1,17 @@
 """What papers show of tokens, from committed curves: how often STARE chooses rightly, the gradient beside the entropy.
 
     python docs/results/token_figures.py docs/results/calculator/curves.parquet
+    python docs/results/token_figures.py docs/results/countdown_short/tokens.csv.gz
 
 Means over the first and the last 20 rollouts of each run, and over all, where the metric was logged; then over seeds,
 with 95 % t intervals. The last line is the correlation of the gradient's norm with the entropy over a run's rollouts.
+
+Of tokens, as samples.jsonl has them: of those whose surprisal is above the entropy, and of those that surprise most in
+good answers, the share whose exact sensitivity is below 0: reinforcing these raises entropy.
 """
 
+import csv
+import gzip
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +30,7 @@ METRICS = {
     "clipping/clipped_low": "share of tokens clipped below",
 }
 ENDS = 20  # rollouts
+TOPS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2)  # of the tokens in good answers
 
 
 def main(file: str) -> None:
@@ -53,6 +60,24 @@ def main(file: str) -> None:
         print(f"| correlation of norm and entropy | `{group}` | | | {told(along)} |")
 
 
+def chosen(file: str) -> None:
+    with gzip.open(file, "rt", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    heads = " | ".join(f"top {top:.0%}" for top in TOPS)
+    print(f"| run | tokens | surprising ones confirmed | in good answers | surprising | {heads} |")
+    print("| --- " * (5 + len(TOPS)) + "|")
+    for run in dict.fromkeys(row["run"] for row in rows):
+        own = [row for row in rows if row["run"] == run]
+        surprisal, entropy, advantage, sensitivity = (
+            np.array([float(row[name]) for row in own]) for name in ("surprisal", "entropy", "advantage", "sensitivity")
+        )
+        raises, surprising, good = sensitivity < 0, surprisal > entropy, advantage > 0
+        order = np.argsort(-surprisal[good])
+        found = [raises[good][order[: max(1, round(top * good.sum()))]].mean() for top in TOPS]
+        counts = f"{len(own)} | {raises[surprising].mean():.1%} | {good.sum()} | {surprising[good].mean():.1%}"
+        print(f"| {run} | {counts} | {' | '.join(f'{one:.0%}' for one in found)} |")
+
+
 def within(steps: np.ndarray, low: int, high: int) -> np.ndarray:
     return (steps >= low) & (steps <= high)
 
@@ -79,4 +104,4 @@ def told(cell: Sequence[float]) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    (chosen if sys.argv[1].endswith(".csv.gz") else main)(sys.argv[1])

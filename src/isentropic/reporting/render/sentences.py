@@ -40,7 +40,8 @@ def headline(report: Report) -> str:
         why = "there are too few seeds to tell" if few else "nothing stands out of the spread of seeds"
         return f"In {score} no group is shown to differ from {base}: {why}."
     told_of = "; ".join(f"{pair.ours.label} is {pair.verdict} ({pair.change})" for pair in (sure or maybe)[:BEST])
-    more = f", and {len(sure or maybe) - BEST} others" if len(sure or maybe) > BEST else ""
+    rest = len(sure or maybe) - BEST
+    more = f", and {rest} other{'s' if rest > 1 else ''}" if rest > 0 else ""
     if sure:
         return f"In {score}, against {base}: {told_of}{more}."
     return (
