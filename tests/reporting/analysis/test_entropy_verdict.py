@@ -92,6 +92,7 @@ def test_a_short_run_is_not_judged(verdict):
     found = verdict([0.3, 0.2, 0.1])
     assert found.words == "Entropy went from 0.300 to 0.100 nats in 3 rollouts, too few to judge."
     assert found.collapse is found.drift is found.period is None
+    assert verdict([0.1]).words.startswith("Entropy was logged once, at 0.100 nats.")
 
 
 def test_a_run_without_entropy_says_so(a_run, tmp_path):

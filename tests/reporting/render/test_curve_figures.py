@@ -44,6 +44,12 @@ def test_the_alt_text_says_what_there_is_to_see(sweep, tmp_path):
     assert "grpo, left out" in texts(tmp_path / "entropy_mean_rollouts.svg")
 
 
+def test_what_was_measured_once_is_no_curve(a_run, tmp_path):
+    for seed in range(2):
+        a_run(tmp_path / "s" / str(seed), seed, scores={"eval/avg@8": [0.2, 0.4], "eval/t0.5/avg@16": ["", 0.5]})
+    assert set(pictures(tmp_path / "s", tmp_path)) == {"eval_avg_at_8_rollouts", "entropy_mean_rollouts"}
+
+
 @pytest.mark.slow
 def test_equal_cost_is_an_axis_where_it_was_logged(sweep, tmp_path):
     spent = {"throughput/tokens": list(range(40)), "throughput/seconds": list(range(40))}

@@ -183,7 +183,11 @@ def test_dark_and_print(reported, opened):
         assert page.evaluate(ground) == "rgb(255, 255, 255)" and picture.evaluate(turned) == "none"
         assert page.locator("nav").is_hidden() and page.locator(".files").first.is_hidden()
         assert page.locator("#runs thead th").first.inner_text() == "run", "heads stay, though they are buttons"
+        folded = "[...document.querySelectorAll('#scores > details, #runs > details')].filter(one => !one.open).length"
+        page.evaluate(f"addEventListener('beforeprint', () => window.printed = {folded})")
+        before = page.evaluate(folded)
         assert len(page.pdf()) > 10_000
+        assert page.evaluate("window.printed") == 0 < before == page.evaluate(folded), "paper cannot be unfolded"
     with opened(reported, color_scheme="light") as page:
         assert page.locator("figure img").first.evaluate(turned) == "none"
 

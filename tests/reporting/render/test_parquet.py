@@ -35,6 +35,19 @@ def test_settings_of_several_kinds_become_text(exported, a_run, tmp_path):
     assert runs["config.number"].to_pylist() == [1.0, 0.5, 0.5, 0.5]
 
 
+def test_rows_name_no_folders_of_the_machine_that_made_them(exported, a_run, tmp_path):
+    config = {
+        "policy.model.path": "/models/qwen/base",
+        "sampler.url": "http://node7:8000/v1/x",
+        "paths.root": "/home/me",
+    }
+    a_run(tmp_path / "s" / "a", config=config)
+    runs, _ = exported(tmp_path / "s")
+    (row,) = runs.to_pylist()
+    assert (row["config.policy.model.path"], row["config.sampler.url"]) == ("base", "http://node7:8000/v1/x")
+    assert "config.paths.root" not in row and str(tmp_path) not in str(row)
+
+
 def test_curves_have_a_row_per_rollout_and_nothing_where_nothing_was_logged(exported, sweep):
     _, curves = exported(sweep())
     rows = [row for row in curves.to_pylist() if row["run"] == "grpo_0"]

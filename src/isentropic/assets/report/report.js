@@ -23,6 +23,11 @@
       });
     });
   }
+  // Paper cannot be unfolded: tables are opened for it, and folded again.
+  const tables = document.querySelectorAll("#scores > details, #entropy > details, #runs > details");
+  const folded = new Set();
+  addEventListener("beforeprint", () => { for (const one of tables) if (!one.open) { folded.add(one); one.open = true; } });
+  addEventListener("afterprint", () => { for (const one of folded) one.open = false; folded.clear(); });
   const command = document.getElementById("rp-command"), copied = document.getElementById("rp-copied");
   document.getElementById("rp-copy").addEventListener("click", async (event) => {
     try {

@@ -104,6 +104,8 @@ def period(rest: np.ndarray) -> float | None:
 
 def _of_collapse(start: float, end: float, collapse: int | None, last: int, count: int) -> str:
     level = f"from {start:.3f} to {end:.3f} nats in {last} rollouts"
+    if count == 1:
+        return f"Entropy was logged once, at {end:.3f} nats."
     if count < SHORTEST:
         return f"Entropy went {level}, too few to judge."
     if collapse is None:

@@ -85,13 +85,17 @@ def curve_lines(groups: Sequence[Group], included: set[Path], more: Sequence[str
 def curve_pictures(
     groups: Sequence[Group], included: set[Path], lines: Lines, folder: Path, looks: Sequence[Style] | None = None
 ) -> list[Drawing]:
-    """Runs that are not included are drawn thin and grey, up to their end. What never changes is left out."""
+    """Runs that are not included are drawn thin and grey, up to their end. What never changes is left out.
+
+    So is what was measured at one place alone, as pictures of final scores have it.
+    """
     looks = looks or styles(len(groups))
     runs = [run for group in groups for run in group.runs]
     found: list[Drawing] = []
     for (metric, axis), drawn in lines.items():
         strays = [strays_of(group, included, metric, axis) for group in groups]
-        if (any(drawn) or any(one.traces for one in strays)) and not silent(drawn):
+        longest = max([0, *(len(one.place) for one in drawn if one), *(len(p) for s in strays for p, _ in s.traces)])
+        if longest > 1 and not silent(drawn):
             targets = steady_targets(runs) if metric == "entropy/mean" else []
             found.append(partial(_drawn, metric, axis, drawn, strays, targets, looks, folder))
     return found

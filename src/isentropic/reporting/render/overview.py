@@ -37,6 +37,7 @@ def overview(
         metric
         for metric in _metrics([run for group in groups for run in group.runs])
         if not silent(lines[metric, "rollouts"])
+        and any(one and len(one.place) > 1 for one in lines[metric, "rollouts"])
     ]
     looks = looks or styles(len(groups))
     return [partial(_drawn, metrics, groups, included, lines, looks, folder)] if len(metrics) > 1 else []

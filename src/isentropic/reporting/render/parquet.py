@@ -1,5 +1,6 @@
 """A report for other programs: a row per run, and every curve."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from pyarrow import csv
 from isentropic.reporting.analysis.scores import final, measured
 from isentropic.reporting.render.report import Report
 from isentropic.runs.run import Run
+from isentropic.runs.settings import Scalar
 
 VERDICT = ("start", "end", "collapse", "in_band", "in_band_late", "drift", "chance", "swing", "period")
 TOGETHER = 500  # runs in memory at once
+PLACE = re.compile(r"(?<![\w./:~])(?:/[^\s/,;:'\"]+)+/(?=[^\s/,;:'\"])")  # folders of a whole path, but not of a URL
 
 
 def runs(report: Report, folder: Path) -> None:
@@ -25,29 +28,37 @@ def runs(report: Report, folder: Path) -> None:
 
 
 def _runs(report: Report) -> Any:
-    """Settings stand under `config.<key>`, final scores under `final.<metric>`, the verdict under `entropy.<part>`."""
+    """Settings stand under `config.<key>`, final scores under `final.<metric>`, the verdict under `entropy.<part>`.
+
+    A run is named by its place below what all share, and files by their names: rows hold no folders of a machine.
+    """
     groups = {run.folder: group.label for group in report.groups for run in group.runs}
     kinds: dict[Path, list[str]] = {}
     for one in report.odd:
         kinds.setdefault(one.run.folder, []).append(f"{one.kind}: {one.sentence}")
-    runs, keys = report.runs, sorted({key for run in report.runs for key in run.config})
+    runs = report.runs
+    keys = sorted({key for run in runs for key in run.config if not key.startswith("paths.")})
     columns: dict[str, list[Any]] = {
         "run": [report.names[run.folder] for run in runs],
-        "folder": [str(run.folder) for run in runs],
         "group": [groups[run.folder] for run in runs],
         "seed": [run.seed for run in runs],
         "status": [run.status for run in runs],
-        "error": [run.error for run in runs],
+        "error": [anywhere(run.error) for run in runs],
         "rollouts": [run.rollouts for run in runs],
         "included": [run.folder in report.included for run in runs],
-        "odd": ["; ".join(kinds.get(run.folder, [])) for run in runs],
+        "odd": [anywhere("; ".join(kinds.get(run.folder, []))) for run in runs],
     }
     columns |= {f"final.{metric}": [final(run, metric) for run in runs] for metric in measured(runs)}
     judged = [report.verdicts[run.folder] for run in runs]
     columns |= {f"entropy.{part}": [getattr(verdict, part) for verdict in judged] for part in VERDICT}
     columns["entropy.words"] = [verdict.words for verdict in judged]
-    columns |= {f"config.{key}": [run.config.get(key) for run in runs] for key in keys}
+    columns |= {f"config.{key}": [anywhere(run.config.get(key)) for run in runs] for key in keys}
     return pa.table({name: _array(values) for name, values in columns.items()})
+
+
+def anywhere(value: Scalar) -> Scalar:
+    """Text without the folders of whole paths: their files' names stay."""
+    return PLACE.sub("", value) if isinstance(value, str) else value
 
 
 def _array(values: list[Any]) -> Any:

@@ -114,7 +114,7 @@ def _points(metric: str, rows: list[Score], looks: dict[int, Style], folder: Pat
         axis.annotate(f"{point:.3f}", (1.02, height), xycoords=("axes fraction", "data"), va="center", fontsize=7.5)
     axis.set_yticks(range(len(rows)), [f"{plain(s.group.label, 22)} (n = {s.estimate.size})" for s in rows])
     axis.set_ylim(len(rows) - 0.5, -0.5)
-    frame(axis, f"{title(metric)}: every seed, and the mean")
+    frame(axis, "", title(metric))  # below, where there is room: over the frame a long name would be cut off
     axis.grid(axis="y", visible=False)
     words = [_told(score) for score in rows]
     note = "A marker is one seed, the tick and the number the mean, the bar its 95 % t interval, from 3 seeds on."

@@ -40,7 +40,8 @@ def headline(report: Report) -> str:
         why = "there are too few seeds to tell" if few else "nothing stands out of the spread of seeds"
         return f"In {score} no group is shown to differ from {base}: {why}."
     told_of = "; ".join(f"{pair.ours.label} is {pair.verdict} ({pair.change})" for pair in (sure or maybe)[:BEST])
-    more = f", and {len(sure or maybe) - BEST} others" if len(sure or maybe) > BEST else ""
+    rest = len(sure or maybe) - BEST
+    more = f", and {rest} other{'s' if rest > 1 else ''}" if rest > 0 else ""
     if sure:
         return f"In {score}, against {base}: {told_of}{more}."
     return (
@@ -76,7 +77,8 @@ def _what(report: Report) -> str:
 def _levels(report: Report) -> list[str]:
     sentences: list[str] = []
     along = inner(report.scores) - {report.primary or ""}
-    for metric in dict.fromkeys(score.metric for score in report.scores if score.metric not in along):
+    metrics = dict.fromkeys(score.metric for score in report.scores if score.metric not in along)
+    for metric in sorted(metrics, key=lambda name: name != report.primary):
         rows = [score for score in report.scores if score.metric == metric and score.group in report.shown]
         rows = sorted(rows, key=lambda score: -score.estimate.point)
         told = rows if len(rows) <= FULL else [s for s in rows if s in rows[:BEST] or s.group is report.reference]
