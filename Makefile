@@ -8,20 +8,24 @@ RUN := .venv/bin/python
 # A machine that sets this has each process compile thousands of files again, which takes half of a short run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: train test test-all test-slurm test-processors setup check docs lock format release
+.PHONY: train test test-all test-slurm test-processors setup check quick-check docs lock format release
 
 train: setup  ## the main job; settings follow as in `make train ARGS="algorithm=grpo seed=1"`
 	@$(RUN) -m isentropic.train experiment=quickstart $(ARGS)
 
 PYTEST = OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test: check  ## static checks, then the tests but for the slow ones; `make test ARGS="tests/algorithm"` for some
-	@echo "pytest"
-	@$(PYTEST) -m "not slow and not slurm" $(ARGS)
+# Pyright keeps one core busy for 40 seconds, and the tests now and then leave one idle: it goes beside them and speaks last.
+beside_types = echo "pytest, and pyright beside it"; \
+	$(TYPES) > .venv/pyright.txt & types=$$!; trap "kill $$types" INT TERM; \
+	code=0; $(PYTEST) $(1) $(ARGS) || code=$$?; \
+	wait $$types || code=$$?; echo "pyright"; cat .venv/pyright.txt; exit $$code
 
-test-all: check  ## static checks, then every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
-	@echo "pytest"
-	@$(PYTEST) $(ARGS)
+test: quick-check  ## static checks, and the tests but for the slow ones; `make test ARGS="tests/algorithm"` for some
+	@$(call beside_types,-m "not slow and not slurm")
+
+test-all: quick-check  ## static checks, and every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
+	@$(call beside_types,)
 
 test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine plays; as root, with slurm-wlm and munge installed
 	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest -m slurm -rs tests/slurm $(ARGS)
@@ -29,14 +33,18 @@ test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine pl
 test-processors: setup  ## what compares numbers, with the kernels of each kind of processor, 1, 2 and 4 threads, and at a load
 	@$(RUN) tests/processors.py $(ARGS)
 
-check: setup  ## what the pre-commit hook runs
+TYPES = $(RUN) -m pyright --pythonpath $(RUN)
+
+check: quick-check  ## what the pre-commit hook runs
+	@echo "pyright"
+	@$(TYPES)
+
+quick-check: setup
 	@echo "ruff"
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@echo "import contracts"
 	@$(RUN) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
-	@echo "pyright"
-	@$(RUN) -m pyright --pythonpath $(RUN)
 
 setup:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found; install one, or name it: make setup PYTHON=/path/to/python3"; exit 1; }

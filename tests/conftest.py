@@ -51,8 +51,6 @@ SLOW = [
     "test_bad_input.py",
     "algorithm/test_invariances.py",
     "algorithm/test_degenerate.py",
-    "test_judge.py",
-    "tools/test_cage.py",
     "reporting/render/test_page.py",
 ]
 

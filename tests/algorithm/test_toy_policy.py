@@ -87,6 +87,7 @@ def test_flexible_clipping_is_grpo_with_one_update_and_not_with_four(puzzle):
         assert torch.equal(one.logits, other.logits) is same
 
 
+@pytest.mark.slow
 def test_stare_holds_the_mean_and_not_the_places_that_decide(puzzle):
     target = ["algorithm.control.target=1.6", "algorithm.credit.stare.boost=6"]
     grpo, stare = (toy_policy.train(puzzle, algorithm(*r), 60, 16, 4, 7.5, 0) for r in (["grpo"], ["stare", *target]))

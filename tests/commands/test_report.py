@@ -100,6 +100,7 @@ def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
     assert "'runs': 7" in result.stdout and (tmp_path / "report.json").is_file()
 
 
+@pytest.mark.slow
 def test_folders_can_be_named_and_any_logged_metric_can_be_drawn(a_run, tmp_path, capsys):
     metrics = {"policy/grad_norm": [1.0, 0.5, 0.2], "entropy/q90": [2.0, 1.5, 1.0]}
     for seed in (0, 1):

@@ -100,6 +100,7 @@ def test_what_is_set_goes_before_what_is_found(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_job_of_a_sweep_is_one_wandb_run_that_is_offline_without_a_key(inside, tmp_path, monkeypatch):
     from isentropic.train import train
 

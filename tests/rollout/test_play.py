@@ -188,6 +188,7 @@ def test_an_environment_of_one_turn_is_the_plain_task_bit_for_bit(parts, tmp_pat
         assert torch.equal(value, other), name
 
 
+@pytest.mark.slow
 def test_a_run_of_several_turns_in_two_parts_is_the_run_in_one(parts, tmp_path):
     def run(folder, steps, ckpt_path=None, workers=4):
         sampler = TransformersSampler(parts.model, "float32", "cpu", 64, 64)

@@ -66,6 +66,7 @@ def test_the_page_opens_without_a_network_and_says_what_there_is(reported, opene
     assert reported.stat().st_size < 1_000_000
 
 
+@pytest.mark.slow
 def test_every_picture_that_was_drawn_is_on_the_page_with_words(reported, opened):
     drawn = {file.read_bytes() for file in (reported.parent / "figures").glob("*.svg")}
     with opened(reported) as page:
