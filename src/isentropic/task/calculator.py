@@ -23,7 +23,7 @@ class Calculation:
 
     left: list[int]
     target: int  # what is to be reached
-    optional: bool  # a result is given where it is asked for, and not after each line
+    optional: bool  # the model may work out results itself, and asks with `?`
     result: int | None = field(init=False, default=None)  # the last one
 
     def step(self, text: str) -> Reply:
