@@ -14,7 +14,9 @@ from reasoning_gym.factory import DATASETS
 from isentropic.task.audit import NOTABLE, PROBLEMS, Earning, audit
 from isentropic.task.reasoning_gym import ReasoningGym
 
-HEAD = f"""# What constants earn in reasoning_gym
+HEAD = f"""# What constants earn
+
+In the tasks of reasoning_gym, and [in our own](#in-our-own-tasks) and [in sets](#in-sets-of-mathematics) below.
 
 The best of some 45 constants (`nan`, `0`, `True`, `[]`, the prompt, golds of the first 20 problems), each given to
 {PROBLEMS} training problems, by `python benchmarks/audit.py`. With `task.partial_credit=false`, the default, a repaired
@@ -25,6 +27,7 @@ is repaired. In bold: {NOTABLE} and more, which `isentropic.task.audit` warns of
 | --- | --- | --- | --- | --- | --- |
 """
 OPTIONS = {"composite": {"datasets": [{"name": "gcd"}, {"name": "lcm"}, {"name": "simple_equations"}]}}
+OTHERS = "\n## In our own tasks"  # and what follows, which audit_sets.py prints
 FOOT = "\n`composite` is asked with `gcd`, `lcm` and `simple_equations`, as it needs the names of others.\n"
 
 
@@ -42,7 +45,8 @@ def main() -> None:
     if settings.out:
         settings.out.write_text(json.dumps(rows, indent=1) + "\n")
     if settings.table:
-        settings.table.write_text(HEAD + "".join(map(line, rows)) + FOOT)
+        _, found, others = settings.table.read_text().partition(OTHERS) if settings.table.is_file() else ("", "", "")
+        settings.table.write_text(HEAD + "".join(map(line, rows)) + FOOT + found + others)
 
 
 def row(name: str, workers: int) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def timed(judge: Judged, repeats: int, pool: Pool) -> dict[str, float]:
 
 def spent(pool: Pool) -> float:
     """CPU seconds so far of this process, and of the servers and all that they forked, from 0.01 on."""
-    servers = {worker.process.pid for worker in pool.workers}
+    servers = {worker.process.pid for worker in pool.workers if worker.process}
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended

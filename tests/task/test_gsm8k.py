@@ -89,7 +89,7 @@ def test_json_and_csv_are_read_too(file):
         ("bad.jsonl", [], "is empty"),
         ("bad.jsonl", [row("one?"), row("two?", "#### many")], "line 2 of .* ends in '#### many'"),
         ("bad.jsonl", [row("one?", "7")], "line 1 of .* where #### and a number must stand"),
-        ("bad.jsonl", [row("one?"), "{"], "is not jsonl in UTF-8"),
+        ("bad.jsonl", [row("one?"), "{"], "line 2 of .* is no JSON record"),
         ("bad.jsonl", ["[1]"], r"line 1 of .* is \[1\]"),
         ("bad.txt", ["one?"], "does not end in .jsonl, .json, .csv or .parquet"),
     ],

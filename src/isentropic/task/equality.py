@@ -19,7 +19,7 @@ from isentropic.task.kinds.structure import read
 from isentropic.task.kinds.units import measured
 from isentropic.task.kinds.words import choices, is_choice
 
-LONGEST = 3_000  # characters of an answer, or twice its gold
+LONGEST, LONGEST_LAX = 3_000, 1_000  # characters of an answer, or twice its gold; grammars of others are slower
 WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{3,}")
 MOST_WORDS = 12  # of a gold
 DEEPEST, DEEPEST_BOX = 40, 4  # brackets within each other, boxes within each other
@@ -37,7 +37,8 @@ def grade(gold: str, text: str, marker: str, strictness: str) -> Scored:
 def judge(gold: str, answer: str, strictness: str = "strict") -> Scored:
     """The verdict on an answer; what is still in a box is taken out of it."""
     gold = unboxed(gold)
-    answer = opened(answer) if len(answer) <= max(LONGEST, 2 * len(gold)) else ""
+    longest = LONGEST if strictness == "strict" else LONGEST_LAX
+    answer = opened(answer) if len(answer) <= max(longest, 2 * len(gold)) else ""
     if not answer or depth(answer) > max(DEEPEST, depth(gold)):
         return scored("unparseable")
     if strictness == "strict":

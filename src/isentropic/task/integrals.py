@@ -11,8 +11,12 @@ from typing import Any
 from sympy import Expr, Rational, Symbol, diff, parse_expr
 
 TASKS = ("simple_integration", "intermediate_integration")
-POINTS = (Rational(7, 5), Rational(13, 11), Rational(9, 4))  # above 0, where logarithms and roots are real
-STEP = Rational(3, 17)  # between the values of other symbols
+POINTS: tuple[Any, ...] = (
+    Rational(7, 5),
+    Rational(13, 11),
+    Rational(9, 4),
+)  # above 0, where logarithms and roots are real
+STEP: Any = Rational(3, 17)  # between the values of other symbols
 DIGITS = 30
 APART = 1e-9  # relative: beyond what floats in an answer lose
 
@@ -31,9 +35,9 @@ def refuted(name: str, entry: Mapping[str, Any], answer: str) -> bool:
         return False
 
 
-def apart(slope: Expr, wanted: Expr, x: Symbol, point: Rational) -> bool:
+def apart(slope: Expr, wanted: Expr, x: Symbol, point: Any) -> bool:
     """Whether both have a value there, and these differ."""
     others = sorted((slope.free_symbols | wanted.free_symbols) - {x}, key=str)
-    values = {x: point} | {symbol: point + (k + 1) * STEP for k, symbol in enumerate(others)}
+    values: dict[Any, Any] = {x: point} | {symbol: point + (k + 1) * STEP for k, symbol in enumerate(others)}
     found, known = (complex(side.evalf(DIGITS, subs=values)) for side in (slope, wanted))
     return abs(found - known) > APART * max(1.0, abs(found), abs(known))

@@ -157,7 +157,7 @@ def warm(name: str, options: Options, entries: Sequence[dict[str, Any]]) -> None
     """Of the library's own entries: each known answer beside each."""
     for entry, other in product(entries, entries):
         with suppress(Exception):
-            score(name, options, entry, str(other["answer"]))
+            grade(name, options, "", False, entry, str(other["answer"]))
 
 
 def score(name: str, options: Options, entry: dict[str, Any], answer: str) -> float:

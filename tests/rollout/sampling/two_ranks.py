@@ -5,18 +5,35 @@ Prints what was asked in each, by place, on all ranks, and what a checkpoint hol
 
 import json
 import sys
+from dataclasses import fields, replace
 
 import torch.distributed as dist
 from fixtures.models import rollouts, scripted, sums
 
+from isentropic.rollout.sampling.curriculum import Curriculum
 from isentropic.rollout.sampling.hard_again import HardAgain
 from isentropic.rollout.sampling.pass_rate import PassRate
+from isentropic.rollout.sampling.weighted import Weighted
+from isentropic.task.endless import Endless
 
 STEPS = 6
 MAKE = {
     "pass_rate": lambda: PassRate(unseen=0.5, floor=0.05, forget=0.5),
     "hard_again": lambda: HardAgain(share=0.5, below=0.6, times=2),
+    "curriculum": lambda: Curriculum(column="sum", start=0.2, prompts=16),
+    "weighted": lambda: Weighted(column="sum"),
 }
+
+
+class Columned(type(sums())):
+    """Sums with a column of how large they are."""
+
+    def problem(self, split, index):
+        made = super().problem(split, index)
+        return replace(made, columns={"sum": made.reference})
+
+    def problems(self, split):
+        return Endless(lambda index: self.problem(split, index))
 
 
 def answers(value):
@@ -26,7 +43,8 @@ def answers(value):
 
 
 def stream(model, kind):
-    data = rollouts(model, scripted(answers), task=sums(), sampling=MAKE[kind](), steps=STEPS, problems=24)
+    task = Columned(**{one.name: getattr(sums(), one.name) for one in fields(sums())})
+    data = rollouts(model, scripted(answers), task=task, sampling=MAKE[kind](), steps=STEPS, problems=24)
     return data.train_dataloader()
 
 
@@ -51,7 +69,7 @@ def main(model, kind):
     rest.load_state_dict(json.loads(json.dumps(saved)) if kind == "hard_again" else saved)
     ended = play(rest, STEPS)
     end = rest.state_dict()
-    states = [len(one) for one in end["parts"].values()]
+    states = [len(one) for one in end.get("parts", {}).values()]
     same = [[*one, *other] for one, other in zip(begun, ended, strict=True)] == [*map(list, whole)]
     print(json.dumps({"asked": whole[0], "same": same, "states": states, "position": end["position"]}))
     dist.destroy_process_group()

@@ -31,7 +31,10 @@ DONE = re.compile(  # to a number, which stands as ;
 )
 WORD = re.compile(r"\s?([^\W\d_]+)")
 COPULA = re.compile(r"\s(?:is|are|equals)\s(?:both\s)?", re.IGNORECASE)
-QUANTITY = re.compile(r"\b(?:sum|difference|product|point|power|logs?|roots?|pairs?|quarters?|half)\b", re.IGNORECASE)
+QUANTITY = re.compile(  # what a sentence may be about
+    r"\b(?:sum|difference|product|point|power|logs?|roots?|pairs?|(?:least|largest|greatest)\svalue)\b|\b[fgh](?:\(\w\)|(?!\w))",
+    re.IGNORECASE,
+)
 DOUBTED = re.compile(
     r"\b(?:whether|nobody|who|what|which|why|how|doubt\w*|den\w{2,4}|claim\w*|false|untrue|no)\b", re.IGNORECASE
 )
@@ -61,9 +64,10 @@ def spoken(text: str) -> list[str]:
 def complement(text: str) -> list[str]:
     """What `The function is odd` says that something is; nothing where the words before say more, or no verb does."""
     before, *afters = COPULA.split(text)
-    if len(afters) != 1 or not afters[0] or NAMING.search(before) or DOUBTED.search(before):
+    before = QUANTITY.sub("", before)
+    if len(afters) != 1 or not afters[0] or NAMING.search(before) or DOUBTED.search(before) or changes(before):
         return []
-    return [] if changes(QUANTITY.sub("", before)) else afters
+    return afters
 
 
 def agree(afters: list[str]) -> bool:

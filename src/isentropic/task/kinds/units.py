@@ -85,7 +85,7 @@ PIECE = re.compile(
 )
 ENDS = frozenset(["minimum", "maximum"])  # of a range, behind a number
 MEASURED = re.compile(
-    r"(.*[\d)}\]A-Za-z])\s((?:square|cubic|sq\.?)\s)?([A-Za-z]{2,14})\.?(?:\s?\^\s?\{?\s?([23])\s?\}?)?"
+    r"(.*?[\d)}\]A-Za-z])\s((?:square|cubic|sq\.?)\s)?([A-Za-z]{2,14})\.?(?:\s?\^\s?\{?\s?([23])\s?\}?)?"
 )
 FILLING = frozenset(["per", "a", "an", "of", "the", "in", "units", "unit", "total", "each", "all"])
 
