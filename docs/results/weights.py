@@ -1,0 +1,80 @@
+"""Where does a weight just above 1 suffice? STARE's weight by learning rate, on a policy that is known exactly.
+
+    python docs/results/weights.py --out docs/results/weights.csv
+
+The policy is a table of logits (`isentropic.algorithm.toy_policy`): 8 problems, 24 places of 12 tokens, of which three
+decide, 100 rollouts of 16 answers each, four updates. The gate's target is 95 % of the entropy at the start. Printed
+are the entropy over the last tenth as a share of the target, and the accuracy at the end, with t intervals over seeds.
+"""
+
+import argparse
+import csv
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from isentropic.algorithm import toy_policy
+from isentropic.config.build import build
+from isentropic.config.recipes import configured
+from isentropic.reporting.analysis.estimate import intervals
+
+WEIGHTS = (1.0, 1.05, 1.2, 1.5, 2.0, 3.0, 5.0)
+RATES = (30.0, 100.0, 300.0)  # of gradient descent on logits, whose gradient is a mean over 3,072 tokens
+SEEDS = 5
+ROLLOUTS, GROUP, UPDATES = 100, 16, 4
+TARGET = 0.95  # of the entropy at the start
+
+
+def run(weight: float, rate: float, seed: int) -> dict[str, float]:
+    torch.set_num_threads(1)
+    puzzle = toy_policy.puzzle(problems=8, places=24, tokens=12, deciding=3, good=3, spread=1.0, seed=seed)
+    start = float(toy_policy.entropy(puzzle.logits).mean())
+    cfg = configured("stare")
+    cfg.algorithm.credit.stare.boost = weight
+    cfg.algorithm.control.target = TARGET * start
+    found = toy_policy.train(puzzle, build(cfg, "algorithm"), ROLLOUTS, GROUP, UPDATES, rate, seed)
+    last = found.entropy[-ROLLOUTS // 10 :]
+    return {
+        "weight": weight,
+        "rate": rate,
+        "seed": seed,
+        "start": start,
+        "target": TARGET * start,
+        "entropy": sum(last) / len(last),
+        "least": min(found.entropy),
+        "accuracy": found.accuracy[-1],
+    }
+
+
+def table(file: Path) -> None:
+    with file.open(newline="") as lines:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+    heads = [f"{name} {rate:g}" for name in ("rate", "accuracy at") for rate in RATES]
+    print(f"| W | {' | '.join(heads)} |")
+    print("| --- " * (1 + 2 * len(RATES)) + "|")
+    for weight in WEIGHTS:
+        cells: list[str] = []
+        for name in ("entropy", "accuracy"):
+            for rate in RATES:
+                own = [row for row in rows if (row["weight"], row["rate"]) == (weight, rate)]
+                held = [row[name] / (row["target"] if name == "entropy" else 1) for row in own]
+                point, low, high, _ = intervals(np.array(held)[:, None])[0]
+                cells.append(f"{point:.3f} [{low:.3f}, {high:.3f}]")
+        print(f"| {weight:g} | {' | '.join(cells)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    rows = [run(weight, rate, seed) for seed in range(SEEDS) for rate in RATES for weight in WEIGHTS]
+    with asked.out.open("w", newline="") as file:
+        lines = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        lines.writeheader()
+        lines.writerows({name: f"{value:.6g}" for name, value in row.items()} for row in rows)
+    table(asked.out)
+
+
+if __name__ == "__main__":
+    main()
