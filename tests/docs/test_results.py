@@ -33,3 +33,10 @@ def test_figures_of_tokens_come_from_committed_files(script, capsys):
     assert "0.354 [0.335, 0.374]" in told and "0.354 [0.335, 0.374]" in page
     kept = [line for line in told.splitlines() if line.startswith(("| grpo |", "| stare |"))]
     assert len(kept) == 2 and all(line in page for line in kept)
+
+
+def test_the_table_of_weights_comes_from_committed_rows(script, capsys):
+    script(RESULTS / "weights.py").table(RESULTS / "weights.csv")
+    page = (RESULTS / "README.md").read_text()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9 and all(line in page for line in lines)
