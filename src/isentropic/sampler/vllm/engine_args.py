@@ -13,8 +13,9 @@ import torch.distributed as dist
 
 from isentropic.sampler import SamplerError
 
-
-CPU_BLOCK = 32  # tokens that are cached together; vLLM's own 128 would have nearly every second turn read the first again
+CPU_BLOCK = (
+    32  # tokens that are cached together; vLLM's own 128 would have nearly every second turn read the first again
+)
 
 
 @runtime_checkable
