@@ -111,7 +111,7 @@ def test_a_sampler_whose_weights_are_infinite_is_said_to_be_so(tmp_path, engine)
     decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=6, stop=None)
     try:
         ((one,), (other,)) = sampler.sample([[3, 4], [5]], 1, [0, 1], decoding)
-        with pytest.raises(SamplerError, match="no finite log-prob for any of 12 tokens: its weights or"):
+        with pytest.raises(SamplerError, match=r"no finite log-prob for any of \d+ tokens: its weights or"):
             batch(one, other)
     finally:
         sampler.stop()
