@@ -1,11 +1,15 @@
-from math import isnan
+from math import inf, isnan, nan
 
 import pytest
 import torch
+from fixtures.models import COLOCATED, save_tiny_model
+from transformers import AutoModelForCausalLM
 
 from isentropic.policy.batching.micro_batches import widths_of
 from isentropic.rollout.collate import Segment, collate, collate_segments, concatenate
-from isentropic.sampler import Completion
+from isentropic.sampler import Completion, Decoding, SamplerError
+from isentropic.sampler.hf import TransformersSampler
+from isentropic.sampler.vllm.colocated import VllmSampler, available
 from isentropic.task import Verdict
 
 PAD, EOS = 0, 1
@@ -85,3 +89,40 @@ def test_rows_of_one_turn_are_what_they_were():
     assert not made.turn.any() and not made.void.any()
     joined = concatenate([made, made[:1]])
     assert joined.turn.shape == joined.tokens.shape and joined.void.shape == (3,)
+
+
+def test_log_probs_that_are_no_numbers_count_as_if_the_sampler_had_not_said():
+    with pytest.warns(UserWarning, match="log-probs that are NaN or infinite"):
+        made = batch(Completion([8, 8, 9, EOS], [-0.5, nan, -inf, 0.0], "stop"))
+    assert made.sampler_logp[0, 2:].isnan().tolist() == [False, True, True, False] and made.mask.sum() == 4
+
+
+@pytest.mark.parametrize("engine", ["transformers", pytest.param("vllm", marks=pytest.mark.slow)])
+def test_a_sampler_whose_weights_are_infinite_is_said_to_be_so(tmp_path, engine):
+    model = AutoModelForCausalLM.from_pretrained(save_tiny_model(tmp_path, tied=False))
+    with torch.no_grad():
+        model.model.norm.weight[0] = inf
+    model.save_pretrained(tmp_path)
+    path = str(tmp_path)
+    if engine == "vllm" and not available():
+        pytest.skip("vLLM is not installed")
+    sampler = VllmSampler(path, **COLOCATED) if engine == "vllm" else TransformersSampler(path, "float32", "cpu", 8, 64)
+    sampler.start()
+    decoding = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=6, stop=None)
+    try:
+        ((one,), (other,)) = sampler.sample([[3, 4], [5]], 1, [0, 1], decoding)
+        with pytest.raises(SamplerError, match=r"no finite log-prob for any of \d+ tokens: its weights or"):
+            batch(one, other)
+    finally:
+        sampler.stop()
+
+
+def test_a_sampler_that_is_certain_says_zero(tmp_path):
+    model = AutoModelForCausalLM.from_pretrained(save_tiny_model(tmp_path, tied=False))
+    with torch.no_grad():
+        model.lm_head.weight.mul_(1e4)
+    model.save_pretrained(tmp_path)
+    sampler = TransformersSampler(str(tmp_path), "float32", "cpu", 8, 64)
+    sampler.start()
+    decoding = Decoding(temperature=1.0, top_p=0.9, top_k=0, min_p=0.0, max_tokens=6, stop=None)
+    assert sampler.sample([[3, 4]], 1, [0], decoding)[0][0].logp == [0.0] * 6

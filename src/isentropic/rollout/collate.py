@@ -1,15 +1,16 @@
 """Completions of many lengths to one rectangle."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from math import nan
+from math import isfinite, nan
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from isentropic.batch import RolloutBatch
-from isentropic.sampler import Completion
+from isentropic.sampler import Completion, SamplerError
 from isentropic.task import Verdict
 
 T = TypeVar("T")
@@ -59,7 +60,11 @@ def collate_segments(
     groups: Sequence[int],
     problems: Sequence[int],
 ) -> RolloutBatch:
-    """Rows of prompt, completion, observation, completion, and so on, padded to one width."""
+    """Rows of prompt, completion, observation, completion, and so on, padded to one width.
+
+    Raises SamplerError where the sampler gave log-probs, none of which is a number.
+    """
+    check_told([value for row in rows for part in row for value in part.logp or ()])
     width = max(sum(len(part.tokens) for part in row) for row in rows)
     return RolloutBatch(
         tokens=torch.tensor([padded(row, lambda part: part.tokens, PAD, width) for row in rows]),
@@ -83,8 +88,23 @@ def padded(row: Sequence[Segment], values: Callable[[Segment], Sequence[T]], bla
 
 
 def log_probs(part: Segment) -> Sequence[float]:
-    """Of the sampler, one per token; NaN where it did not say."""
-    return [nan] * len(part.tokens) if part.logp is None else part.logp
+    """Of the sampler, one per token; NaN where it did not say, or said what no log-prob is."""
+    return [nan] * len(part.tokens) if part.logp is None else [one if isfinite(one) else nan for one in part.logp]
+
+
+def check_told(logp: Sequence[float]) -> None:
+    """Warns once of log-probs that are no numbers. Raises SamplerError where all are such."""
+    lacking = sum(not isfinite(one) for one in logp)
+    if lacking and lacking == len(logp):
+        raise SamplerError(
+            f"the sampler gave no finite log-prob for any of {lacking} tokens: its weights or logits are inf or NaN"
+        )
+    if lacking:
+        warnings.warn(
+            "the sampler gave log-probs that are NaN or infinite, as engines do where the entropy is nearly 0; these "
+            "tokens count as if it had not said, in sampler/ess and in what corrects for it",
+            stacklevel=2,
+        )
 
 
 def turns(row: Sequence[Segment], width: int) -> list[int]:

@@ -22,7 +22,7 @@ needs_vllm = pytest.mark.skipif(not available(), reason="vLLM is not installed")
 DECODING = Decoding(temperature=1.0, top_p=1.0, top_k=0, min_p=0.0, max_tokens=16, stop=None)
 PROMPTS = [[2 + (i * j) % 18 for j in range(1 + 3 * i)] for i in range(8)]
 SEEDS = [1000 + 4 * i for i in range(8)]
-SHARED = [[2 + 7 * j % 18 for j in range(140)] + [2 + i] for i in range(8)]  # a block is 128 tokens on CPU
+SHARED = [[2 + 7 * j % 18 for j in range(140)] + [2 + i] for i in range(8)]  # a block is 32 tokens on CPU
 
 
 def settings(path, **changes):
