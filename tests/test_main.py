@@ -1,5 +1,6 @@
 """The command line: what there is, and what is answered for what there is not."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,3 +48,13 @@ def test_a_command_that_is_not_there_is_answered_with_the_nearest():
 def test_train_without_settings_says_what_to_try(how):
     found = subprocess.run([sys.executable, *how], capture_output=True, text=True, timeout=300)
     assert found.returncode == 2 and "isentropic train experiment=quickstart" in found.stderr
+
+
+def test_a_command_whose_extra_is_not_installed_says_which_it_is(tmp_path):
+    (tmp_path / "scipy").mkdir()
+    (tmp_path / "scipy" / "__init__.py").write_text("raise ModuleNotFoundError('No module named scipy', name='scipy')")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(PROGRAM.parents[1])])}
+    command = [sys.executable, "-m", "isentropic", "report", str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    sentence = "error: isentropic report needs the package scipy; pip install 'isentropic[report]'\n"
+    assert (ended.returncode, ended.stderr) == (2, sentence)

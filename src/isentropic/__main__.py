@@ -2,9 +2,11 @@
 
 import ast
 import difflib
+import re
 import runpy
 import sys
 import textwrap
+from importlib.metadata import requires
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -70,6 +72,19 @@ def main() -> None:
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)
             raise SystemExit(130) from None
+        except ModuleNotFoundError as error:
+            if (extra := extra_with(error.name or "")) is None:
+                raise
+            refuse(f"isentropic {name} needs the package {error.name}; pip install 'isentropic[{extra}]'")
+
+
+def extra_with(module: str) -> str | None:
+    """The extra that brings a package whose module has its name; None where it is of no extra that commands use."""
+    for line in requires("isentropic") or []:
+        found = re.match(r"([\w-]+).*\bextra == ['\"](report|tune|lora|wandb)['\"]", line)
+        if found and found[1].replace("-", "_") == module.partition(".")[0]:
+            return found[2]
+    return None
 
 
 def overview() -> str:

@@ -3,7 +3,7 @@
     isentropic new my-method
 
 The folder ./my-method holds the package my_method, whose options are called my_method too. Install it beside isentropic
-(`pip install -e my-method`), and replace what each file has for an example: docs/your_own_package.md.
+(`pip install -e 'my-method[test]'`), and replace what each file has for an example: docs/your_own_package.md.
 """
 
 import keyword
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
         refuse(error)
     package = module_of(name)
     print(f"{folder} is the package {package}. Next:\n")
-    print(f"    pip install -e {name} && python -m pytest {name}")
+    print(f"    pip install -e '{name}[test]' && python -m pytest {name}")
     print(f"    isentropic train experiment={package}")
     print(f"    isentropic train -m experiment={package} algorithm={package},dapo seed=0,1")
 
