@@ -3,7 +3,14 @@ from dataclasses import replace
 import pytest
 
 from isentropic.algorithm.clipping import Clipping
-from isentropic.algorithm.compatibility import check_parts, check_rewards, check_sampler, followers, unused_controller
+from isentropic.algorithm.compatibility import (
+    check_partial,
+    check_parts,
+    check_rewards,
+    check_sampler,
+    followers,
+    unused_controller,
+)
 from isentropic.algorithm.control.constant import Constant
 from isentropic.algorithm.credit.kl_cov import KlCov
 from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
@@ -127,3 +134,13 @@ def test_rewards_from_which_a_part_learns_are_let_through(build):
 def test_rewards_from_which_a_part_learns_nothing_are_refused(build, recipe, wrong, sentence):
     with pytest.raises(ValueError, match=sentence):
         check_rewards(build(f"algorithm={recipe}"), wrong)
+
+
+def test_partial_rollouts_need_a_sampler_that_halts_and_a_correction(build):
+    plain, corrected = build("algorithm=grpo"), build("algorithm=tis")
+    check_partial(plain, halts=False, max_staleness=0)
+    check_partial(corrected, halts=True, max_staleness=2)
+    with pytest.raises(ValueError, match="halts answers in the middle, which this sampler cannot do"):
+        check_partial(corrected, halts=False, max_staleness=2)
+    with pytest.raises(ValueError, match="policies up to 2 updates old, and no part corrects for it"):
+        check_partial(plain, halts=True, max_staleness=2)

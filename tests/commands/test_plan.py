@@ -22,7 +22,7 @@ def test_the_page_is_as_new_as_the_presets_and_the_formulas():
 
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in sorted(MEASURED.glob("*.json"))])
 def test_a_plan_is_near_what_was_measured(file):
-    """Memory within 15 %, seconds of the rollout, the update and the whole step within 30 %."""
+    """Memory within 15 %, seconds of the rollout, the update, the sync and the whole step within 30 %."""
     one = comparison(file)
     for compared, within in (list(one.memory()), 0.15), (list(one.seconds()), 0.3):
         plans = {name: plan for name, plan, _ in compared}

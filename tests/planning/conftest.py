@@ -15,7 +15,7 @@ CARD = Card(
     "card", memory=10.0, flops=1e12, flops_fp32=1e11, bandwidth=1e11, links=1e9, network=1e8, host=10.0, gpus=8,
     context=1.0, collectives=0.0, fragmentation=1.0, workspace=0.0, product_share=1.0, decode_share=1.0, narrow=1,
     attention_share=1.0, bandwidth_share=1.0, passes=1.0, passes_fused=0.5, launch=0.0, launch_fused=0.0, step=0.0,
-    sequence=0.0, sequence_default=0.0, logprob=0.0, detokenize=0.0, tensor=0.0, tensor_sharded=0.0,
+    sequence=0.0, sequence_default=0.0, logprob=0.0, detokenize=0.0, tensor=0.0, tensor_sharded=0.0, sync=0.0,
     sleep=1e9, wake=1e9, verify=0.0, start=0.0,
 )  # fmt: skip
 ENGINE = Engine(

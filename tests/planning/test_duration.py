@@ -85,6 +85,16 @@ def test_weights_are_sent_and_put_to_sleep(small):
     assert sync(small.model, small.work(engine=None), card) == 0
 
 
+def test_a_sync_has_a_time_of_its_own_and_turns_for_other_ranks(small):
+    awake = replace(small.work().engine, sleep_level=0)
+    card = small.card(sync=3.0, tensor_sharded=2.0, gpus=4, links=1e30, network=1e30)
+    alone, two, four, eight = (
+        sync(small.model, small.work(engine=awake, shards=shards), card) for shards in (1, 2, 4, 8)
+    )
+    tensors = small.model.tensors
+    assert alone == 3 and two == 3 + 2 * tensors and four == 3 + 6 * tensors == eight
+
+
 def test_a_run_is_its_start_its_steps_and_its_evaluations(small):
     work, card = small.work(), small.card(start=5.0)
     took = duration(small.model, work, card, GIB)

@@ -6,6 +6,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from isentropic.algorithm.credit import CreditRule
+from isentropic.algorithm.credit.ice_pop import IcePop
+from isentropic.algorithm.credit.sequence_importance import SequenceImportance
+from isentropic.algorithm.credit.sequence_mask import SequenceMask
+from isentropic.algorithm.credit.truncated_importance import TruncatedImportance
 from isentropic.policy.schedule import Linear
 
 
@@ -274,6 +278,46 @@ def test_one_forward_is_both_the_reading_and_the_update(policy, fit, rollout, ru
     assert modules[0].last_rollout.affected.keys() == rules.keys()
     for name in rules:
         assert torch.equal(modules[0].last_rollout.affected[name], modules[1].last_rollout.affected[name])
+
+
+@pytest.mark.parametrize("cut", [{}, {"micro_batch": 2}])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"truncated_importance": TruncatedImportance(1.5)},
+        {"ice_pop": IcePop(0.5, 2.0)},
+        {"sequence_importance": SequenceImportance(2.0)},
+        {"harmless": Harmless(), "truncated_importance": TruncatedImportance(1.5), "ice_pop": IcePop(0.5, 2.0)},
+    ],
+    ids=lambda rules: "+".join(rules),
+)
+def test_a_correction_of_the_sampler_waits_for_the_update_s_forward_to_the_bit(policy, fit, rollout, rules, cut):
+    generator = torch.Generator().manual_seed(2)
+    sampled = -3.2 + torch.randn(8, 15, generator=generator)
+    batch = replace(rollout, truncated=torch.arange(8) == 5, sampler_logp=sampled)
+    modules = [plain(policy(**cut, skip_old_logp_forward=once), rules) for once in (True, False)]
+    assert [module.reuse_update_forward for module in modules] == [True, False]
+    (gradient, metrics), (slope, expected) = (gradient_of(module, fit, batch) for module in modules)
+    traces = [module.last_rollout for module in modules]
+    assert torch.equal(gradient, slope) and slope.abs().max() > 1e-3
+    assert torch.equal(traces[0].credit.advantages, traces[1].credit.advantages)
+    assert not torch.equal(traces[0].credit.advantages, traces[0].advantages), "nothing was corrected"
+    assert metrics == pytest.approx(expected, abs=0, rel=0, nan_ok=True) and metrics.keys() == expected.keys()
+    for name in rules:
+        assert torch.equal(traces[0].affected[name], traces[1].affected[name])
+
+
+def test_a_correction_that_others_follow_or_that_drops_tokens_is_read_before(policy):
+    first = {"truncated_importance": TruncatedImportance(1.5), "truncated": WithoutTruncated()}
+    dropping = {"sequence_mask": SequenceMask(0.5, 2.0)}
+    assert not any(plain(policy(), rules).reuse_update_forward for rules in (first, dropping))
+
+
+def test_a_correction_without_log_probs_is_refused_before_any_forward(policy, fit, rollout):
+    module = plain(policy(), {"truncated_importance": TruncatedImportance(1.5)})
+    batch = replace(rollout, sampler_logp=torch.full((8, 15), torch.nan))
+    with pytest.raises(ValueError, match=r"credit\.truncated_importance found no sampler log-prob on \d+ tokens"):
+        fit(module, [batch])
 
 
 def test_what_asks_before_the_update_is_answered_by_a_reading_of_its_own(policy, fit, rollout):

@@ -89,6 +89,25 @@ def check_sampler(algorithm: Algorithm, returns_logprobs: bool, one_step_off_pol
         )
 
 
+def check_partial(algorithm: Algorithm, halts: bool, max_staleness: int) -> None:
+    """Raises ValueError where a sampler cannot halt its answers, or no part corrects for the age of their tokens.
+
+    `max_staleness` is that of partial rollouts; 0 where there are none.
+    """
+    if not max_staleness:
+        return
+    if not halts:
+        raise ValueError(
+            "rollout.partial=true halts answers in the middle, which this sampler cannot do; take sampler=vllm with "
+            "sampler.tensor_parallel_size=1, sampler=vllm_server or sampler=transformers"
+        )
+    if not any(rule.corrects_sampler for rule in algorithm.credit.values()):
+        raise ValueError(
+            f"rollout.partial=true learns from tokens of policies up to {max_staleness} updates old, and no part "
+            "corrects for it; take algorithm/credit=[truncated_importance], or rollout.partial=false"
+        )
+
+
 def unused_controller(algorithm: Algorithm) -> str | None:
     """What to say of a controller whose drive nothing follows, which makes all its settings equal."""
     parts = *algorithm.credit.values(), algorithm.clipping, *algorithm.penalty.values()

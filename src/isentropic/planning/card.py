@@ -35,7 +35,8 @@ class Card:
     logprob: float  # and that its log-prob adds
     detokenize: float  # seconds of a token between the engine and the batch
     tensor: float  # seconds to send one tensor to the engine
-    tensor_sharded: float  # the same where it is gathered from other ranks first
+    tensor_sharded: float  # the same where it is gathered from other ranks first, for each of these on the node
+    sync: float  # seconds of waking up, emptying caches and scoring a fixed sequence on both sides
     sleep: float  # bytes of the engine's weights that go to host memory
     wake: float  # and come back
     verify: float  # seconds of an answer's verification

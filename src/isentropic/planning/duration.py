@@ -162,8 +162,17 @@ def offloaded_bytes(model: Architecture, work: Workload) -> float:
 
 
 def sync(model: Architecture, work: Workload, card: Card) -> float:
-    """The engine wakes up and takes all weights, tensor by tensor."""
+    """The engine wakes up and takes all weights, tensor by tensor, and both sides score a fixed sequence.
+
+    A tensor of several ranks is gathered, which takes as many turns as there are others on the node.
+    """
     if work.engine is None:
         return 0.0
-    tensors = model.tensors * (card.tensor_sharded if work.shards > 1 else card.tensor)
-    return tensors + wire(work, card, work.engine.size * model.parameters) + offloaded_bytes(model, work) / card.wake
+    others = min(work.shards, card.gpus) - 1
+    tensors = model.tensors * (card.tensor_sharded * others if others else card.tensor)
+    return (
+        card.sync
+        + tensors
+        + wire(work, card, work.engine.size * model.parameters)
+        + offloaded_bytes(model, work) / card.wake
+    )

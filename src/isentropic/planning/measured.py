@@ -10,7 +10,12 @@ from isentropic.planning.plan import Plan
 
 TRAINING_MOMENTS = ("update", "optimizer step", "old log-probs")  # of memory, while the policy learns
 # as the table calls it: the plan's phases, or none for the whole step, and the benchmark's
-PHASES = {"rollout": (ROLLOUT_PHASES, "sample"), "update": (TRAINING_PHASES, "update"), "step": ((), "step")}
+PHASES = {
+    "rollout": (ROLLOUT_PHASES, "sample"),
+    "update": (TRAINING_PHASES, "update"),
+    "sync": (("weight sync",), "sync"),
+    "step": ((), "step"),
+}
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ class Comparison:
 
 def table(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:
     """Rows of cells, each "planned / measured"."""
-    yield ("run", "card", "GPUs", "GiB learning", "answering", "rollout, s", "update", "step")
-    yield ("---",) * 8
+    yield ("run", "card", "GPUs", "GiB learning", "answering", "rollout, s", "update", "sync", "step")
+    yield ("---",) * 9
     for one in comparisons:
         cells = {name: f"{planned:.0f} / {found:.0f}" for name, planned, found in one.memory()}
         cells |= {name: f"{planned:.1f} / {found:.1f}" for name, planned, found in one.seconds()}

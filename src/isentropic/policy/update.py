@@ -68,7 +68,7 @@ class Update:
         All ranks call it, with as many micro-batches.
         """
         rows = [micro.rows for micro in micros if micro.real]
-        assigned = self.algorithm.assign_credit(advantages, now, batch, drive, rows)
+        assigned = self.algorithm.assign_credit(advantages, now, batch, drive, rows, without_late=self.reuse_forward)
         credit, count, sums = assigned.credit, totals(assigned.credit.mask), dict[str, Tensor | float]()
         trained = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
         with self.policy.mixed_precision():
@@ -82,11 +82,12 @@ class Update:
                         getattr(trained, f.name)[micro.rows] = getattr(stats, f.name).detach()
         if self.reuse_forward:
             batch, now = scored(batch, trained, batch.ref_logp), trained
+            assigned = self.algorithm.followed(assigned, self.algorithm.late, now, batch, drive, rows)
         else:
             trained = TokenStats(trained.logp, now.entropy, now.sensitivity)
         sums = self.algorithm.credit_metrics(assigned, advantages, now, batch, drive) | sums
         sums |= self.algorithm.precision_metrics(assigned, now, batch)
-        return UpdateResult(batch, credit, trained, assigned.affected, sums)
+        return UpdateResult(batch, assigned.credit, trained, assigned.affected, sums)
 
     def learn(
         self,
@@ -106,6 +107,7 @@ class Update:
             unknown = torch.full_like(stats.entropy, torch.nan)
             rows, sensitivity = scored(rows, old, rows.ref_logp), stats.sensitivity
             known = TokenStats(stats.logp, unknown, unknown)
+            credit = self.algorithm.corrected(credit, rows)
         loss, metrics = self.algorithm.loss(known, rows, credit, drive, count)
         metrics |= micro_batch_metrics(loss, stats.logp, rows, sensitivity, credit, count)
         self.backward(loss)

@@ -4,20 +4,17 @@ J. Liu, Y. Li et al. 2025, "When Speed Kills Stability: Demystifying RL Collapse
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from isentropic.algorithm.credit import CreditRule, log_mismatch
-from isentropic.batch import Credit, Drive, ScoredBatch, TokenStats
+from isentropic.algorithm.credit import SamplerWeight
+from isentropic.batch import PerToken
 
 
 @dataclass(frozen=True)
-class SequenceImportance(CreditRule):
+class SequenceImportance(SamplerWeight):
     """min(product over tokens of p_old / p_sampler, ceiling): unbiased below the ceiling, noisy for long answers.
 
     The log of the product is clamped to +-20, as in verl. Raises ValueError where the sampler's log-probs are unknown.
     """
-
-    corrects_sampler: ClassVar[bool] = True
 
     ceiling: float
 
@@ -25,6 +22,6 @@ class SequenceImportance(CreditRule):
         if not self.ceiling > 0:
             raise ValueError(f"credit.sequence_importance.ceiling={self.ceiling} is a weight and must be above 0")
 
-    def __call__(self, credit: Credit, now: TokenStats, batch: ScoredBatch, drive: Drive) -> Credit:
-        product = log_mismatch(credit, batch, "sequence_importance").sum(-1, keepdim=True).clamp(-20, 20).exp()
-        return credit.scale(product.clamp(max=self.ceiling).expand_as(credit.advantages))
+    def weight(self, log_mismatch: PerToken) -> PerToken:
+        product = log_mismatch.sum(-1, keepdim=True).clamp(-20, 20).exp()
+        return product.clamp(max=self.ceiling).expand_as(log_mismatch)
