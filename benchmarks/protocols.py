@@ -33,6 +33,7 @@ MODELS = {
     "simpletir": ("Qwen/Qwen2.5-7B", []),
     "qwen_math": (MATH, []),
     "sober": (SMALL, []),
+    "gsm8k_cot": ("HuggingFaceTB/SmolLM2-135M-Instruct", []),
     "quick": (MATH, STARE),
 }
 

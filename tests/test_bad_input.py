@@ -11,7 +11,7 @@ import torch
 from isentropic.config.build import BadInput
 from isentropic.config.compose import check_jobs, compose, loader_of
 from isentropic.config.entry import CONFIGS
-from isentropic.train import go_on, parts, train
+from isentropic.train import find_last, go_on, parts, say_differences, train
 
 LOADER = loader_of(CONFIGS)
 START = "policy.reference=${policy.model.path}"
@@ -88,6 +88,8 @@ def refusal(*overrides: str) -> str:
         ("reward=[trl] reward.trl.functions=[nowhere.f]", "reward.trl: nowhere.f cannot be imported (No module named"),
         ("reward=[correct,length] rollout/curation=[overlong]", "rollout.curation.overlong and the reward length "),
         ("reward=[correct,language] rollout/curation=[outcome]", "rollout.curation.outcome replaces every reward "),
+        ("+reward.length.weight=1", "reward.length has settings ({'weight': 1}) but is not chosen; add length to "),
+        ("+callbacks.mine.every=1", "callbacks.mine has settings ({'every': 1}) but is not chosen; add mine to "),
         ("reward.correct.weight=none", "reward.correct.weight=none is not a float"),
         ("rollout.system=Think", "rollout.system is for a chat, and rollout.chat=false is plain text; set chat=true"),
         ("rollout/sampling=pass_rate", "rollout/sampling=pass_rate looks at all problems, and this task makes "),
@@ -137,6 +139,16 @@ def test_a_checkpoint_that_is_cut_off_or_foreign_is_refused(checkpoint: Path, tm
     assert refusal(f"ckpt_path={path}") == f"ckpt_path={path} was not written by isentropic.train"
 
 
+def test_a_last_checkpoint_that_is_gone_is_no_start(tmp_path: Path):
+    (folder := tmp_path / "checkpoints").mkdir()
+    (folder / "last.ckpt").symlink_to("rollout_4.ckpt")
+    (folder / "rollout_2.ckpt").touch()
+    cfg = compose(LOADER, "train", [*QUICKSTART, "ckpt_path=last", f"paths.output={tmp_path}"])
+    assert find_last(cfg)
+    with pytest.raises(BadInput, match=r"last.ckpt does not exist; there are .*rollout_2.ckpt"), parts(cfg):
+        pass
+
+
 def test_a_checkpoint_of_another_model_controller_or_of_a_finished_run_is_refused(checkpoint: Path, tiny_model: str):
     given = f"ckpt_path={checkpoint}"
     assert refusal(given, f"policy.model.path={tiny_model}") == (
@@ -159,6 +171,18 @@ def test_a_full_disk_is_one_sentence(inside):
             inside(train, "rollout.steps=1", "rollout.batch_size=16")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_all_that_differs_from_a_checkpoint_is_said(capsys):
+    say_differences({"seed": 1, "reward.length.weight": 2.0}, {"seed": 0, "algorithm.credit.stare.boost": 1.1})
+    assert capsys.readouterr().out.splitlines() == [
+        "going on with other settings than the checkpoint's:",
+        "  algorithm.credit.stare.boost is no more, was 1.1",
+        "  reward.length.weight=2.0, was not there",
+        "  seed=1, was 0",
+    ]
+    say_differences({"seed": 1}, {})
+    assert capsys.readouterr().out == "", "an older checkpoint does not say"
 
 
 @pytest.mark.parametrize("arguments", [["task=nothing"], ["ckpt_path=nowhere.ckpt", "hydra.run.dir=run"]])

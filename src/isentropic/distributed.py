@@ -1,14 +1,18 @@
 """What spans ranks: each of these is collective, and the identity on one rank."""
 
-from collections.abc import Generator, Sequence
+import os
+import socket
+from collections.abc import Generator, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from jaxtyping import Float
 from torch import Tensor
+from torch.distributed.rendezvous import Store, TCPStore  # pyright: ignore[reportPrivateImportUsage]
 
 _ALONE = ContextVar("alone", default=False)
 
@@ -29,6 +33,30 @@ def world_size() -> int:
 
 def rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def keep_to_this_machine(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Where all that meets is on one machine: what listens does so where no other machine comes."""
+    if "lo" in (name for _, name in socket.if_nameindex()):
+        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+
+
+def meeting_place(address: str, port: int, limit: float = 1800.0) -> Store | None:
+    """On rank 0 of ranks that meet on the loopback: the store they find each other by, answering nowhere else.
+
+    torch's own answers, to anybody, on all of a machine's addresses; it takes the one that is there. To be kept until
+    they have met, for `limit` seconds. None for another address, and where something listens already, as torchrun does.
+    """
+    if address not in ("127.0.0.1", "localhost"):
+        return None
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError:
+        return None
+    return TCPStore(
+        "127.0.0.1", port, None, True, timedelta(seconds=limit), False,
+        multi_tenant=True, master_listen_fd=listener.detach(),
+    )  # fmt: skip
 
 
 def lost_a_rank(error: BaseException) -> bool:

@@ -1,5 +1,6 @@
 """Compose, build, fit: `isentropic train experiment=quickstart`."""
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
@@ -10,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput, bad_input, build, leaves, plain
 from isentropic.config.early import check_hardware, check_model_folder
-from isentropic.config.entry import CONFIGS, main, quiet, rank
+from isentropic.config.entry import CONFIGS, main, of_disk, quiet, rank
 from isentropic.runs import files
 from isentropic.runs.status import Ended
 
@@ -54,7 +55,9 @@ def train(cfg: DictConfig) -> Ended:
             print(f"warning: {sentence}", flush=True)
         try:
             trainer.fit(policy, data, ckpt_path=cfg.ckpt_path, weights_only=True)
-        except (OSError, OverdueError, RewardError, SamplerError, StateError, StopRuleError) as error:
+        except OSError as error:
+            raise BadInput(of_disk(error, Path(cfg.paths.output))) from error
+        except (OverdueError, RewardError, SamplerError, StateError, StopRuleError) as error:
             raise BadInput(" ".join(str(error).split())) from error
         except (MemoryError, RuntimeError) as error:
             raise_without_memory(cfg, error)
@@ -83,6 +86,7 @@ def parts(cfg: DictConfig, all_fit: bool = True) -> "Generator[tuple[Trainer, Po
         check_rewards(algorithm, wrong_reward(cfg))
     from lightning import seed_everything
 
+    from isentropic.launching.meeting import a_meeting
     from isentropic.policy.checkpoint_checks import check
 
     quiet()  # once more, as lightning sets its own level when it is imported
@@ -96,7 +100,8 @@ def parts(cfg: DictConfig, all_fit: bool = True) -> "Generator[tuple[Trainer, Po
         made = assemble(cfg, algorithm, task, sampler, all_fit)
         with bad_input("task"):
             task.check()
-        yield made
+        with a_meeting(made[0]):
+            yield made
     finally:
         sampler.stop()
         task.close()
@@ -196,7 +201,7 @@ def find_last(cfg: DictConfig) -> bool:
     if cfg.ckpt_path != "last":
         return False
     path = Path(cfg.paths.output) / files.LAST_CHECKPOINT
-    cfg.ckpt_path = str(path) if path.exists() else None
+    cfg.ckpt_path = str(path) if os.path.lexists(path) else None  # a link to what is gone is no start
     return True
 
 
@@ -230,9 +235,13 @@ def settings_of(cfg: DictConfig) -> dict[str, Any]:
 
 def say_differences(now: dict[str, Any], before: dict[str, Any]) -> None:
     """What is not as it was when the checkpoint was written holds from here on."""
-    changed = [name for name in sorted(now.keys() & before.keys()) if now[name] != before[name]]
+    absent = object()
+    names = sorted(now.keys() | before.keys()) if before else ()
+    changed = [name for name in names if now.get(name, absent) != before.get(name, absent)]
     if changed and rank() == 0:
-        lines = [f"  {name}={now[name]}, was {before[name]}" for name in changed]
+        here = [f"{name}={now[name]}" if name in now else f"{name} is no more" for name in changed]
+        there = [f"was {before[name]}" if name in before else "was not there" for name in changed]
+        lines = [f"  {one}, {other}" for one, other in zip(here, there, strict=True)]
         print("\n".join(["going on with other settings than the checkpoint's:", *lines]), flush=True)
 
 

@@ -245,6 +245,17 @@ def test_of_ranks_that_failed_the_first_is_heard():
     assert reason(CheckpointException("write", {1: (full, None)})) == "[Errno 28] No space left on device"
 
 
+def test_where_torch_stumbles_over_a_full_disk_the_disk_is_heard():
+    try:
+        try:
+            raise OSError(28, "No space left on device")
+        finally:
+            raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0")
+    except RuntimeError as error:
+        assert reason(error) == "[Errno 28] No space left on device"
+    assert reason(RuntimeError("of its own")) == "of its own"
+
+
 def test_an_interval_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1 rollout"):
         saving(0)

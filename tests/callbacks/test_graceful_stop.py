@@ -15,7 +15,7 @@ def last(folder):
     return torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_when_asked_to_stop_it_ends_the_rollout_saves_and_leaves(ending, tmp_path, number, code):
     assert ending(interrupt(number)) == (
         code, "Stopping after this rollout, with a checkpoint; again stops at once."
@@ -25,7 +25,7 @@ def test_when_asked_to_stop_it_ends_the_rollout_saves_and_leaves(ending, tmp_pat
         assert [int(row["step"]) for row in csv.DictReader(file)] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGUSR1, 138), (signal.SIGUSR2, 140)])
+@pytest.mark.parametrize("number, code", [(signal.SIGUSR1, 138), (signal.SIGUSR2, 140), (signal.SIGXCPU, 152)])
 def test_the_warning_of_a_time_limit_does_so_however_often_it_comes(ending, tmp_path, number, code):
     def warn():
         for _ in range(3):
@@ -34,6 +34,15 @@ def test_the_warning_of_a_time_limit_does_so_however_often_it_comes(ending, tmp_
 
     assert ending(warn) == (code, "Stopping after this rollout, with a checkpoint; the time limit is near.")
     assert last(tmp_path)["rollouts"] == 5
+
+
+def test_a_closed_terminal_asks_nothing_of_a_run_that_nohup_started(ending, tmp_path):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert ending(interrupt(signal.SIGHUP)) == (0, "")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert last(tmp_path)["rollouts"] > 5
 
 
 def test_a_warning_while_the_engine_starts_leaves_before_the_first_rollout(ending, tmp_path):

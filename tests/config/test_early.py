@@ -135,11 +135,19 @@ def test_a_folder_without_a_tokenizer_or_weights_is_no_model(tmp_path: Path):
     )
 
 
-def test_no_trace_of_a_full_disk(tmp_path: Path):
+def test_a_folder_that_takes_no_links_or_has_no_room_is_refused(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "symlink", refuse)
+    early.check_run_folder("hydra.run.dir", str(tmp_path / "run"))
+    with pytest.raises(BadInput, match="run cannot be a run's folder: Operation not permitted"):
+        early.check_run_folder("hydra.run.dir", str(tmp_path / "run"), links=True)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        early.check_run_folder("hydra.run.dir", str(tmp_path / "run"))
+        with pytest.raises(BadInput, match="File too large"):
+            early.check_run_folder("hydra.run.dir", str(tmp_path / "run"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []

@@ -204,3 +204,29 @@ def test_ctrl_c_is_no_traceback_and_takes_back_a_folder_without_results(
     with pytest.raises(SystemExit) as caught, one_sentence():
         sys.exit(3)
     assert caught.value.code == 3
+
+
+@pytest.mark.parametrize("gone, said", [
+    (False, "metrics.csv: No space left on device; free some space, or choose another hydra.run.dir"),
+    (True, "is gone, and with it what this run has saved"),
+])  # fmt: skip
+def test_what_a_disk_says_is_a_sentence_with_the_place(tmp_path: Path, gone: bool, said: str):
+    from isentropic.config.entry import of_disk
+
+    (folder := tmp_path / "run").mkdir()
+    if gone:
+        folder.rmdir()
+    full = OSError(28, "No space left on device", str(folder / "metrics.csv"))
+    assert of_disk(full, folder).endswith(said) and of_disk(full, folder).startswith(str(folder))
+    nameless = of_disk(OSError(28, "No space left on device"), tmp_path)
+    assert nameless.startswith(f"{tmp_path}: No space left on device; free some space")
+    assert of_disk(OSError(111, "Connection refused"), tmp_path) == "[Errno 111] Connection refused"
+
+
+def test_a_run_whose_folder_is_gone_ends_as_one_that_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    from isentropic.config.build import BadInput
+    from isentropic.config.entry import one_sentence
+
+    with pytest.raises(SystemExit) as caught, one_sentence(tmp_path / "run"):
+        raise BadInput("it is gone")
+    assert caught.value.code == 1 and capsys.readouterr().err == "error: it is gone\n"

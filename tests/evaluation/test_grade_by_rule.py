@@ -13,7 +13,7 @@ from isentropic.tools import Outcome
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
-TEXTS = ("boxed_string", "dapo_answer", "integer")
+TEXTS = ("boxed_string", "dapo_answer", "integer", "last_number")
 CAGED = ("math_verify", "prm800k", "qwen_math", "stare")
 R, W, U, S = "right", "wrong", "unparseable", "unsimplified"
 # gold, text, and what each says of it
@@ -23,6 +23,10 @@ CASES = [
     ("27", r"\boxed{27.0}", {"integer": R, "boxed_string": W, **dict.fromkeys(CAGED, R)}),
     ("1/2", r"\boxed{ 1/2 }", {"integer": U, "boxed_string": R, **dict.fromkeys(CAGED, R)}),
     ("1/2", r"\boxed{0.5}", {"boxed_string": W, **dict.fromkeys(CAGED, R)}),
+    ("1,218", "So 3 x $406 = $1,218.00. The answer is $1218.\n\nQ:", {"last_number": R}),
+    ("18", "The answer is 18.00", {"last_number": W}),
+    ("-5", "It is -5", {"last_number": R}),
+    ("5", "It is five.", {"last_number": U}),
     ("33", "We add.\nAnswer: 33", {"integer": R, "boxed_string": U, "dapo_answer": R, "math_verify": R, "prm800k": U}),
     ("33", "answer : $33$ degrees", {"dapo_answer": R, "boxed_string": U}),
     ("33", "Answer: 33" + "." * 300, {"dapo_answer": U}),

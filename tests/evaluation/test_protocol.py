@@ -37,12 +37,13 @@ NUMBERS = {
     "simpletir": [(["aime24", "aime25", "math500"], 32, 1.0, 0.7, 0, 12000)],
     "qwen_math": [(["gsm8k", *EASY, "aime24", "amc23"], 1, 0.0, 1.0, 0, 2048)],
     "sober": [(HARD, 10, 0.8, 0.9, 0, 32768), (EASY, 3, 0.8, 0.9, 0, 32768)],
+    "gsm8k_cot": [(["gsm8k"], 1, 0.0, 1.0, 0, 256)],
     "quick": [(["aime24", "aime25"], 4, 1.0, 1.0, 0, None), (["math500[100]"], 1, 1.0, 1.0, 0, None)],
 }  # fmt: skip
 GRADES = {
     "stare_train": "A", "stare": "B", "stapo_aligned": "A", "stapo_cool": "A", "just_rl": "A", "dapo": "A",
     "entropy_20": "A", "kl_cov_script": "A", "kl_cov": "C", "flexible": "C", "gtpo": "B", "qae": "B", "simpletir": "A",
-    "qwen_math": "A", "sober": "B", "quick": "A",
+    "qwen_math": "A", "sober": "A", "gsm8k_cot": "A", "quick": "A",
 }  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def test_sets_answers_and_decoding_are_the_source_s(name: str):
         one = exam["decoding"]
         tokens = None if one["max_tokens"] == "${training.max_tokens}" else one["max_tokens"]
         found.append((exam["sets"], exam["count"], one["temperature"], one["top_p"], one["top_k"], tokens))
-        assert (one["min_p"], one["stop"]) == (0.0, None)
+        assert (one["min_p"], one["stop"]) == (0.0, "Q:" if name == "gsm8k_cot" else None)
     assert found == NUMBERS[name] and read(name)["grade"] == GRADES[name]
 
 
@@ -81,6 +82,12 @@ def test_prompts_differ_where_the_papers_do():
     )
     assert read("dapo")["template"].endswith('Remember to put your answer on its own line after "Answer:".')
     assert (read("qwen_math")["template"], read("qwen_math")["system"]) == ("{question}", boxed)
+
+
+def test_eight_worked_examples_stand_before_a_question_of_gsm8k():
+    template = read("gsm8k_cot")["template"]
+    assert template.count("Q: ") == template.count("\nA:") == 9 and template.count("The answer is ") == 8
+    assert template.endswith("\n\nQ: {question}\nA:")
 
 
 def test_stare_says_where_its_table_comes_from():

@@ -9,6 +9,7 @@ from torch.distributed.checkpoint import save
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from isentropic.policy.checkpoint_checks import check
+from isentropic.policy.checkpoint_files import seal
 from isentropic.policy.model.identity import fingerprint, shape
 from isentropic.policy.model.lora import LoraSettings
 
@@ -49,6 +50,26 @@ def flip(file, at):
     content = bytearray(file.read_bytes())
     content[at] ^= 1
     file.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["meta.pt", ".metadata", "sums.json"])
+def test_no_bit_of_the_files_beside_the_shards_may_flip(sharded, tiny_model, name):
+    """Where no checksums stand beside them, as in older ones, what can be told is told in a sentence too."""
+    seal(sharded)
+    assert check(str(sharded), tiny_model)["rollouts"] == 4
+    kept = (sharded / name).read_bytes()
+    for at in range(1, len(kept) - 2, max(1, len(kept) // 60)):
+        flip(sharded / name, at)
+        refused(sharded, tiny_model, "cannot be read and may be cut off")
+        (sharded / name).write_bytes(kept)
+    (sharded / "sums.json").unlink()
+    for at in range(0, len(kept), max(1, len(kept) // 60)) if name == ".metadata" else ():
+        flip(sharded / name, at)
+        try:
+            check(str(sharded), tiny_model)
+        except ValueError as error:
+            assert "cannot be read and may be cut off" in str(error)
+        (sharded / name).write_bytes(kept)
 
 
 def test_one_bit_that_is_not_as_it_was_written_is_found(sharded, tiny_model, tmp_path):

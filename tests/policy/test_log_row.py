@@ -27,6 +27,14 @@ def test_a_run_that_goes_on_remembers_the_entropy_before():
     assert rows[0] == rows[1] and MEASURED in rows[0]
 
 
+def test_a_run_that_goes_on_logs_what_has_no_value_as_one_that_never_stopped_does():
+    stopped, resumed = Record(), Record()
+    stopped.row({"entropy/mean": 0.5, "advantage/correct": 1.0}, [step(0.1)])
+    resumed.load_state_dict(stopped.state_dict())
+    rows = [record.row({"entropy/mean": 0.4}, [step(0.1)]) for record in (stopped, resumed)]
+    assert rows[0].keys() == rows[1].keys() and isnan(rows[1]["advantage/correct"])
+
+
 def test_a_checkpoint_that_does_not_say_starts_blank():
     record = Record()
     record.load_state_dict({})

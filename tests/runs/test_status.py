@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -65,11 +66,18 @@ def test_a_result_that_json_cannot_say_is_null(tmp_path: Path):
     assert ended(tmp_path, result=float("nan")).result is None
 
 
+def written_before(folder: Path, seconds: float) -> float:
+    """When the status now was written, which is so long ago."""
+    began = time.time() - seconds
+    os.utime(folder / "status.json", (began, began))
+    return began
+
+
 def test_the_seconds_of_all_parts_add_up_those_of_a_killed_one_too(tmp_path: Path):
     first = ended(tmp_path)
     first.status, first.seconds, first.started = "running", 100.0, "before"
     write_status(tmp_path, first)
-    began = (tmp_path / "status.json").stat().st_mtime
+    began = written_before(tmp_path, 100)
     (tmp_path / "metrics.csv").touch()
     os.utime(tmp_path / "metrics.csv", (began + 50, began + 50))
     begun = time.monotonic()
@@ -88,6 +96,27 @@ def test_a_run_lives_while_its_process_does(tmp_path: Path):
     os.waitpid(child, 0)
     status.pid = child
     assert not alive(tmp_path, status)
+
+
+def test_a_copy_of_a_folder_is_not_the_run_and_one_that_has_moved_is(tmp_path: Path):
+    (folder := tmp_path / "run").mkdir()
+    status = replace(ended(folder), status="running")
+    write_status(folder, status)
+    shutil.copytree(folder, tmp_path / "copy")
+    (tmp_path / "link").symlink_to("run")
+    assert alive(folder, status) and alive(tmp_path / "link", status) and not alive(tmp_path / "copy", status)
+    assert not alive(tmp_path / "copy", replace(status, host="elsewhere"))
+    assert alive(tmp_path / "copy", replace(status, place=None)), "an older file does not say"
+    assert alive(folder.rename(tmp_path / "moved"), status)
+
+
+def test_files_of_the_future_make_a_run_no_longer(tmp_path: Path):
+    first = replace(ended(tmp_path), status="running", seconds=100.0)
+    write_status(tmp_path, first)
+    (tmp_path / "metrics.csv").touch()
+    os.utime(tmp_path / "metrics.csv", (4e9, 4e9))
+    begun = time.monotonic()
+    assert ended(tmp_path).seconds <= 101 + time.monotonic() - begun
 
 
 def test_another_process_with_its_number_is_not_the_run(tmp_path: Path):
@@ -117,7 +146,7 @@ def test_the_time_that_a_run_was_dead_is_not_its_own(tmp_path: Path):
     first = ended(tmp_path)
     first.status, first.seconds = "running", 100.0
     write_status(tmp_path, first)
-    began = (tmp_path / "status.json").stat().st_mtime
+    began = written_before(tmp_path, 10000)
     for name, later in (("metrics.csv", 50), ("config.yaml", 5000), ("train.log", 5000)):  # the latter by its successor
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (began + later, began + later))

@@ -109,7 +109,7 @@ def test_a_spare_server_stands_ready(judges):
     assert spare.poll() is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_what_asks_the_trainer_to_stop_ends_no_judge(shared, number):
     shared([("1", "1")])
     process = server(shared)

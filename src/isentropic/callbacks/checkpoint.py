@@ -1,5 +1,6 @@
 """The run as it stands after a rollout, in one place that is never half-written."""
 
+import errno
 import json
 import math
 import os
@@ -16,12 +17,13 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch.distributed.checkpoint.api import CheckpointException
 
 from isentropic.batch import RolloutBatch
-from isentropic.callbacks.graceful_stop import LIMIT, STOP, GracefulStop, leave
+from isentropic.callbacks.graceful_stop import GracefulStop, leave
 from isentropic.callbacks.run import earlier_metrics, policy_of
 from isentropic.callbacks.watchdog import OverdueError
-from isentropic.policy.checkpoint_files import on_disk
+from isentropic.policy.checkpoint_files import on_disk, seal
 from isentropic.runs import files
 from isentropic.runs.metrics import read_metrics
+from isentropic.runs.status import ASKS, WARNS
 
 OLDER = "rollout_*.ckpt", "rollout_*[0-9]", "rollout_copied"  # those of before had no ending
 SAVED = "rollout_{}.ckpt"  # a file, or the folder of a sharded one, to which last.ckpt and best.ckpt are links
@@ -55,7 +57,7 @@ class Checkpoint(callbacks.Checkpoint):
         """Before the engine starts, which may take minutes, and before Lightning takes the warning for itself."""
         self.stop.reset()
         if stage == "fit":
-            self.stop.listen(*LIMIT)
+            self.stop.listen(*WARNS)
 
     def check(self, trainer: Trainer, split: str, scores: Collection[str]) -> None:
         """Raises ValueError where no rank has a shard of its own to write, and for a choice by the `split` test.
@@ -79,7 +81,7 @@ class Checkpoint(callbacks.Checkpoint):
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.saved, self.learning = policy_of(pl_module).rollouts, False
         self.write_lost_row(trainer)
-        self.stop.listen(*STOP)
+        self.stop.listen(*ASKS)
         if number := self.stop.agreed():
             leave(number)
 
@@ -164,24 +166,38 @@ class Checkpoint(callbacks.Checkpoint):
             trainer.strategy.barrier()
             trainer.save_checkpoint(unfinished)
             if trainer.is_global_zero:
+                if unfinished.is_dir():
+                    seal(unfinished)
                 replace(unfinished, path, rollouts, self.keep)
         except (OSError, RuntimeError, CheckpointException) as error:
             if trainer.is_global_zero:
                 remove(unfinished)
             kept = f"that of rollout {self.saved} is intact in {path}" if path.exists() else "there is none yet"
+            advice = f"free some space in {folder}" if is_full(error) else f"see to {folder}"
             raise OSError(
-                f"the checkpoint of rollout {rollouts} could not be written ({reason(error)}); {kept}; free"
-                f" some space in {folder} and resume"
+                f"the checkpoint of rollout {rollouts} could not be written ({reason(error)}); {kept}; {advice} and "
+                "resume"
             ) from error
         trainer.strategy.barrier()
         self.saved = rollouts
 
 
 def reason(error: BaseException) -> str:
-    """Of several ranks that failed, what the first says."""
+    return " ".join(str(cause(error)).split())
+
+
+def cause(error: BaseException) -> BaseException:
+    """Of several ranks that failed, what the first says; of torch's writer that stumbled, what the disk said."""
     if isinstance(error, CheckpointException):
         error = next(iter(error.failures.values()))[0]
-    return " ".join(str(error).split())
+    below: BaseException | None = error
+    while below is not None and not isinstance(below, OSError):
+        below = below.__context__
+    return below or error
+
+
+def is_full(error: BaseException) -> bool:
+    return getattr(cause(error), "errno", None) not in (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EIO)
 
 
 def path_of(trainer: Trainer) -> Path:

@@ -8,21 +8,18 @@ from types import FrameType
 from typing import Any
 
 from isentropic.distributed import largest, rank
-
-STOP = signal.SIGINT, signal.SIGTERM
-# What clusters send before a time limit, some of them to every process and more than once; Windows has none of these.
-LIMIT = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+from isentropic.runs.status import ASKS, heard
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 class GracefulStop:
-    """The first CTRL-C or SIGTERM asks; the second leaves at once. SIGUSR1 or SIGUSR2, a cluster's warning that time is
-    short, asks as the first does, however often it comes."""
+    """The first CTRL-C, SIGTERM or SIGHUP asks; the second leaves at once. A cluster's warning that time is short, such
+    as SIGUSR1, asks as the first does, however often it comes."""
 
     def __init__(self) -> None:
         self.asked: int | None = None  # the signal to stop by
-        self.again = False  # whether the next CTRL-C or SIGTERM leaves at once
+        self.again = False  # whether the next that is no warning leaves at once
         self.handlers: dict[int, Handler] = {}  # of before, by signal
 
     def reset(self) -> None:
@@ -30,10 +27,10 @@ class GracefulStop:
 
     def listen(self, *numbers: int) -> None:
         if threading.current_thread() is threading.main_thread():
-            self.handlers |= {number: signal.signal(number, self.ask) for number in numbers}
+            self.handlers |= {number: signal.signal(number, self.ask) for number in heard(*numbers)}
 
     def ask(self, number: int, frame: FrameType | None) -> None:
-        if number in STOP:
+        if number in ASKS:
             if self.again:
                 leave(number)
             self.again = True
@@ -53,7 +50,7 @@ class GracefulStop:
 
 
 def why(number: int) -> str:
-    return "again stops at once" if number in STOP else "the time limit is near"
+    return "again stops at once" if number in ASKS else "the time limit is near"
 
 
 def leave(number: int) -> None:

@@ -23,7 +23,7 @@ from isentropic.commands.search_space import Choices, Range, given, parse, table
 from isentropic.config.refused import refuse
 from isentropic.runs import files
 from isentropic.runs.metrics import metrics_files
-from isentropic.runs.status import alive, read_status
+from isentropic.runs.status import ASKS, alive, heard, read_status
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -178,7 +178,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--metric", default="eval/avg@8", help="column of metrics.csv to raise (%(default)s)")
     parser.add_argument("--startup", type=int, default=4, help="trials before any is stopped early (%(default)s)")
     asked = parser.parse_intermixed_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in heard(*ASKS):
+        signal.signal(number, signal.default_int_handler)
     try:
         fixed, spaces = parse(asked.overrides)
         search = Search(asked.folder.resolve(), fixed, spaces, asked.metric, asked.trials, asked.startup)

@@ -150,8 +150,7 @@ def _check_value(value: Any, hint: Any, key: str, look: Look) -> None:
             if is_dict(item) and "_target_" not in item and isinstance(part, type) and part not in (dict, Any):
                 if answer := renamed.answer(f"{key}.{name}"):
                     raise BadInput(answer)
-                chosen = f"add {name} to {key.replace('.', '/')}=[...] or take them away with ~{key}.{name}"
-                raise BadInput(f"{key}.{name} has settings ({item}) but is not chosen; {chosen}")
+                raise BadInput(not_chosen(key, name, item))
             _check_value(item, part, f"{key}.{name}", look)
         return
     elif _holds_parts(value):
@@ -220,6 +219,20 @@ def _make(settings: Any, key: str, given: Mapping[str, Any]) -> Any:
             raise
         except Exception as error:  # libraries refuse settings by exceptions of their own
             raise ValueError(str(error) or type(error).__name__) from error
+
+
+def check_chosen(settings: Mapping[str, Any], groups: Iterable[str]) -> None:
+    """Raises BadInput for settings of a part that is none of these groups' chosen ones."""
+    for key in groups:
+        group = settings.get(key)
+        for name, item in group.items() if is_dict(group) and "_target_" not in group else ():
+            if is_dict(item) and "_target_" not in item:
+                raise BadInput(not_chosen(key, name, item))
+
+
+def not_chosen(key: str, name: str, item: Any) -> str:
+    chosen = f"add {name} to {key.replace('.', '/')}=[...] or take them away with ~{key}.{name}"
+    return f"{key}.{name} has settings ({item}) but is not chosen; {chosen}"
 
 
 def does_not_exist(what: str, name: str, names: Iterable[str], at: str, kind: str = "the keys", far: str = "") -> str:

@@ -25,6 +25,7 @@ from isentropic.config.build import (
     bad_input,
     by_source,
     check,
+    check_chosen,
     does_not_exist,
     is_dict,
     is_list,
@@ -39,6 +40,7 @@ from isentropic.runs import renamed
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = Path(__file__).parents[3]
+OF_PARTS = "reward", "callbacks", "logger"  # groups of named parts
 ROOT = CHECKOUT if (CHECKOUT / "pyproject.toml").is_file() else Path.cwd()  # where logs, data and .env lie
 SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
 os.environ.setdefault("PROJECT_ROOT", str(ROOT))
@@ -201,4 +203,5 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, known: list[str]) -> No
         raise BadInput(f"tags={settings['tags']} is not a list; write tags=[{settings['tags']}]")
     if "rollout" in settings and is_dict(settings.get("trainer")):
         check_trainer(settings["trainer"])
+    check_chosen(settings, OF_PARTS)
     check(settings, look=by_source)

@@ -34,6 +34,7 @@ UNUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "sync_batchnorm": ((False, None), "a language model has no batch norm"),
     "barebones": ((False,), "take callbacks=none and logger=none"),
 }
+FIRST = 2**17  # bytes of what a run writes before it learns
 MODEL_FILES = {
     "config": ("config.json",),
     "weights": ("*.safetensors", "*.bin"),
@@ -61,15 +62,21 @@ def check_trainer(trainer: Mapping[str, Any]) -> None:
         )
 
 
-def check_run_folder(key: str, folder: str) -> None:
-    """Raises BadInput where the folder cannot be made, or be written to. Nothing that another run may see is made."""
+def check_run_folder(key: str, folder: str, links: bool = False) -> None:
+    """Raises BadInput where the folder cannot be made, or be written to, or hold `links`, as checkpoints are kept by.
+
+    Nothing that another run may see is made.
+    """
     place = Path(folder).absolute()
     try:
         with suppress(FileNotFoundError):
             os.lstat(place)  # refuses names that no file can have
         while not place.exists():
             place = place.parent
-        os.rmdir(tempfile.mkdtemp(dir=place))
+        with tempfile.TemporaryDirectory(dir=place) as inside:
+            Path(inside, "first").write_bytes(bytes(FIRST))
+            if links:
+                os.symlink("first", Path(inside, "link"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise BadInput(f"{key}={folder} cannot be a run's folder: {reason}") from error

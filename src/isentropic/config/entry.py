@@ -40,9 +40,10 @@ from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.config.provenance import sources, tree
 from isentropic.config.refused import NOTHING_RAN, refuse
+from isentropic.config.screen import lasting_screen
 from isentropic.runs import files
 from isentropic.runs.lock import locked, refuse_overwriting, refuse_running
-from isentropic.runs.status import as_ended, recorded
+from isentropic.runs.status import ASKS, ENDS, as_ended, heard, recorded
 
 START = """isentropic train runs nothing without settings. Try
 
@@ -50,7 +51,8 @@ START = """isentropic train runs nothing without settings. Try
     isentropic train --help
 """
 AT_END: list[Callable[[], None]] = []  # called when Hydra is done, as by a sweep with a table to print
-DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM  # what a disk may answer
+# what a disk may answer
+DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE
 CONFIG_FILES = {files.HYDRA, files.CONFIG, files.CONFIG_SOURCES, files.STATUS}
 
 
@@ -112,10 +114,10 @@ def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[S
 
 def _live(function: Callable[[DictConfig], Any], cfg: DictConfig, folder: Path, configs: Path) -> Any:
     """From the run's first file to its last word."""
-    with a_process_of_its_own(folder), ending_in_time():
+    with a_process_of_its_own(folder), ending_in_time(), lasting_screen():
         if rank() == 0:
             _record(cfg, folder, configs)
-            with _on_sigterm(), recorded(folder, task_overrides()) as status:
+            with _on_signals(), recorded(folder, task_overrides()) as status:
                 result, status.why = as_ended(function(cfg))
                 status.result = float(result) if isinstance(result, int | float) else None
         else:
@@ -155,17 +157,14 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
     try:
         yield
     except BadInput as error:
-        if folder is not None:
-            _take_back(folder)
+        nothing_ran = folder is None or _take_back(folder) or (rank() > 0 and not folder.exists())
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
-        refuse(error, 1 if folder is not None and folder.exists() else NOTHING_RAN)
+        refuse(error, NOTHING_RAN if nothing_ran else 1)
     except OSError as error:
         if error.errno not in DISK or os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"error: {place}{error.strerror}; free some space, or choose another hydra.run.dir", file=sys.stderr)
-        raise SystemExit(1) from None
+        refuse(of_disk(error, folder), 1)
     except (KeyboardInterrupt, SystemExit) as error:
         stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
         if not stopped:  # Lightning makes an exit code of 1 out of CTRL-C
@@ -176,25 +175,41 @@ def one_sentence(folder: Path | None = None) -> Generator[None]:
         raise SystemExit(130) from None
 
 
-def _take_back(folder: Path) -> None:
+def of_disk(error: OSError, folder: Path | None) -> str:
+    """What is wrong, and where; libraries leave out the file."""
+    if folder is not None and not folder.is_dir():
+        return f"{folder} is gone, and with it what this run has saved"
+    if error.errno not in DISK:
+        return " ".join(str(error).split())
+    place = error.filename or folder
+    return f"{place}: {error.strerror}; free some space, or choose another hydra.run.dir".removeprefix("None: ")
+
+
+def _take_back(folder: Path) -> bool:
+    """Whether nothing is left of a run in which nothing has happened."""
+    if not folder.is_dir():
+        return False
     for path, made in (folder, CONFIG_FILES), *((parent, {"multirun.yaml"}) for parent in folder.parents[:3]):
         logs = {entry.name for entry in path.glob("*.log") if not entry.stat().st_size}  # that of a sweep's job is kept
         if not {entry.name for entry in path.iterdir()} <= made | (logs if path == folder else set()):
-            return
+            return path != folder
         shutil.rmtree(path)
+    return True
 
 
 @contextmanager
-def _on_sigterm() -> Generator[None]:
+def _on_signals() -> Generator[None]:
     """Leaves as after an exception, until the checkpoint's own handler takes over; else nobody would hear of it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    numbers = set(heard(*ASKS, *ENDS)) - {signal.SIGINT}  # which is an exception already
+    handlers = {number: signal.signal(number, lambda number, _: sys.exit(128 + number)) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def read_environment() -> None:
@@ -222,7 +237,7 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
             with bad_input(place):
                 refuse_running(folder)
                 refuse_overwriting(folder, cfg.get("ckpt_path"), learns=name == "train")
-        check_run_folder(place, str(folder))
+        check_run_folder(place, str(folder), links=name == "train")
 
 
 def _is_submitted(cfg: DictConfig, arguments: Namespace) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from isentropic.launching import Job, Outcome
 from isentropic.launching.summary import outcome_of
+from isentropic.runs.status import ASKS, heard
 
 
 @dataclass
@@ -88,11 +89,11 @@ class StopRequest:
 
 @contextmanager
 def forward_signals() -> Generator[StopRequest]:
-    """CTRL-C and SIGTERM go to the jobs, and whatever ends this process in another way ends them too."""
+    """CTRL-C, SIGTERM and SIGHUP go to the jobs, and whatever ends this process in another way ends them too."""
     stop = StopRequest()
     handlers: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.signal(number, stop.on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.signal(number, stop.on_signal) for number in heard(*ASKS)}
     try:
         yield stop
     finally:

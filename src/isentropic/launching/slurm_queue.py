@@ -19,7 +19,7 @@ from isentropic.launching import Job, Outcome
 from isentropic.launching.progress import Progress
 from isentropic.launching.summary import last_line
 from isentropic.runs.files import STATUS
-from isentropic.runs.status import read_status
+from isentropic.runs.status import ASKS, heard, read_status
 
 WAITING_REASONS = (  # of a job that starts by itself
     "None",
@@ -93,7 +93,7 @@ def queue_states() -> dict[str, State] | None:
 
 
 def follow(waiting: Mapping[Job, Submission], poll: float) -> Iterator[Outcome]:
-    """Yields each outcome as it comes. CTRL-C and SIGTERM end the wait and not the jobs, and raise SystemExit."""
+    """Yields each outcome as it comes. What asks a run to end ends the wait and not the jobs, and raises SystemExit."""
     left, begun, left_queue, printed = dict(waiting), set[Job](), set[str](), set[str]()
     progress = Progress(len(waiting))
     try:
@@ -127,7 +127,7 @@ def exit_on_signal() -> Generator[None]:
 
     handlers: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {number: signal.signal(number, leave) for number in heard(*ASKS)}
     try:
         yield
     finally:

@@ -3,12 +3,15 @@
 .metadata        what lies where, pickled by torch.distributed.checkpoint
 __0_0.distcp     shards of weights and optimizer state, a file of each rank
 meta.pt          all that is no tensor of a model, as it stands in a checkpoint of one file
+sums.json        checksums of these two; shards hold their own
 """
 
 import io
+import json
 import os
 import pickle
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict  # pyright: ignore
 
-HEAD, INDEX = "meta.pt", ".metadata"
+HEAD, INDEX, SUMS = "meta.pt", ".metadata", "sums.json"
 PLAIN = {
     ("torch", "Size"),
     ("torch", "device"),
@@ -50,6 +53,9 @@ def head_of(folder: Path) -> Any:
     for name in (HEAD, INDEX):
         if not (folder / name).is_file():
             raise ValueError(f"{name} is missing in the folder")
+    for name, known in (json.loads((folder / SUMS).read_text()) if (folder / SUMS).exists() else {}).items():
+        if zlib.crc32((folder / name).read_bytes()) != known:
+            raise ValueError(f"{name} is damaged")
     with (folder / INDEX).open("rb") as file:
         index: Metadata = PlainUnpickler(file).load()
     for key, place in (index.storage_data or {}).items():
@@ -68,6 +74,15 @@ def head_of(folder: Path) -> Any:
     if damaged(str(folder / HEAD)):
         raise ValueError(f"{HEAD} is damaged")
     return torch.load(folder / HEAD, map_location="cpu", weights_only=True)
+
+
+def seal(folder: Path) -> None:
+    """Writes down the checksums that head_of asks for, and returns when the disk holds them and what they are of."""
+    sums = {name: zlib.crc32((folder / name).read_bytes()) for name in (HEAD, INDEX)}
+    (folder / SUMS).write_text(json.dumps(sums) + "\n")
+    for name in (HEAD, INDEX, SUMS):
+        on_disk(folder / name)
+    on_disk(folder)
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import isfinite, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from isentropic.algorithm.diagnostics import PREDICTED, rollout_metrics
 from isentropic.batch import Credit, Drive, Mask, Metrics, PerToken, ScoredBatch, TokenStats
@@ -43,10 +43,11 @@ class Record:
         self.names |= row.keys()
         return dict.fromkeys(sorted(self.names), nan) | row
 
-    def state_dict(self) -> dict[str, float]:
-        """The entropy before this rollout and the change predicted of it, in nats."""
-        return {"entropy": self.entropy, "predicted": self.predicted}
+    def state_dict(self) -> dict[str, Any]:
+        """The entropy before this rollout and the change predicted of it, in nats, and the names logged so far."""
+        return {"entropy": self.entropy, "predicted": self.predicted, "names": sorted(self.names)}
 
-    def load_state_dict(self, state: dict[str, float]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Starts afresh where a checkpoint says nothing."""
         self.entropy, self.predicted = state.get("entropy", nan), state.get("predicted", nan)
+        self.names = set(state.get("names", ()))

@@ -26,6 +26,12 @@ from isentropic.runs.machine import machine
 
 State = Literal["running", "done", "failed", "stopped"]
 SIGNS = "metrics*.csv", "samples*.jsonl", f"{CHECKPOINTS}/*"  # what a run writes while it learns, not when it begins
+# What asks a run to end, such as CTRL-C and a terminal that closes; what warns that time is short, and may come more
+# than once; and CTRL-\\, which ends it at once. Windows has few of these.
+ASKS, WARNS, ENDS = (
+    tuple(getattr(signal, name) for name in names if hasattr(signal, name))
+    for names in (("SIGINT", "SIGTERM", "SIGHUP"), ("SIGUSR1", "SIGUSR2", "SIGXCPU"), ("SIGQUIT",))
+)
 QUIET = 1800.0  # seconds without a sign of life after which a run on another host counts as gone
 
 
@@ -44,6 +50,7 @@ class Status:
     boot: str | None = None  # of the kernel on which the process runs
     process_start: int | None = None  # in clock ticks since that boot
     machine: dict[str, str | int | None] | None = None  # processor, threads, commit, …; null in older files
+    place: list[str | int] | None = None  # path and inode of the folder, which of a copy are both others
     why: str | None = None  # a run is done that has not learnt from all rollouts
 
 
@@ -85,8 +92,8 @@ def write_in_place(folder: Path, status: Status) -> None:
 
 
 def alive(folder: Path, status: Status) -> bool:
-    """Does the process that wrote "running" still run? On another host, by the files that it keeps writing to."""
-    if status.status != "running":
+    """Does the process that wrote "running" still run, and here? On another host, by the files that it writes to."""
+    if status.status != "running" or is_copy(folder, status):
         return False
     if status.host != socket.gethostname():
         return time.time() - last_written(folder) < QUIET
@@ -101,6 +108,15 @@ def alive(folder: Path, status: Status) -> bool:
     program = Path(f"/proc/{status.pid}/exe")  # not its title, which a program may change
     is_python = "python" in program.resolve().name if program.exists() else True
     return is_python and status.pid != os.getpid()  # this process would have written when it began
+
+
+def place_of(folder: Path) -> list[str | int]:
+    return [str(folder.resolve()), folder.stat().st_ino]
+
+
+def is_copy(folder: Path, status: Status) -> bool:
+    """Whether the run goes on in the folder from which this one was copied."""
+    return status.place is not None and not {*status.place} & {*place_of(folder)}
 
 
 def boot_id() -> str | None:
@@ -140,6 +156,7 @@ def recorded(folder: Path, overrides: list[str]) -> Generator[Status]:
         pid=os.getpid(),
         boot=boot_id(),
         process_start=process_start(os.getpid()),
+        place=place_of(folder),
         overrides=overrides,
         versions=versions(),
         machine=machine(),
@@ -169,7 +186,8 @@ def seconds_of(folder: Path, status: Status) -> float:
     if status.status != "running":
         return status.seconds or 0.0
     signs = (path for pattern in SIGNS for path in folder.glob(pattern) if path.is_file())
-    lost = max((path.stat().st_mtime for path in signs), default=0.0) - (folder / STATUS).stat().st_mtime
+    last = max((path.stat().st_mtime for path in signs), default=0.0)
+    lost = min(last, time.time()) - (folder / STATUS).stat().st_mtime  # where clocks have jumped
     return (status.seconds or 0.0) + max(0.0, lost)
 
 
@@ -179,6 +197,11 @@ def stopped_by(error: BaseException) -> int:
         return signal.SIGINT
     code = error.code if isinstance(error, SystemExit) else 0
     return code - 128 if isinstance(code, int) and code - 128 in {*signal.Signals} else 0
+
+
+def heard(*numbers: int) -> list[int]:
+    """Without those that this process was told to ignore, as nohup tells it of SIGHUP."""
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def first_line(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
+from isentropic.runs.status import ASKS, ENDS, WARNS
 from isentropic.tools import WORDS, Limits, Outcome
 from isentropic.tools.cage import environment
 from isentropic.tools.fork_server import READY, REQUEST, RESPONSE
@@ -114,9 +115,8 @@ def shielded() -> Generator[None]:
     if sys.platform == "win32":
         yield
         return
-    before = signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
-    )  # a process keeps the mask of the thread that starts it, from its first instruction on
+    # a process keeps the mask of the thread that starts it, from its first instruction on
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ASKS, *WARNS, *ENDS} - {signal.SIGXCPU})  # its own limit
     try:
         yield
     finally:

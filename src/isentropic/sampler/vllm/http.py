@@ -23,6 +23,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from isentropic.distributed import keep_to_this_machine
 from isentropic.sampler import SamplerError
 from isentropic.sampler.vllm import keeper
 
@@ -195,6 +196,7 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment |= {"TMPDIR": str(folder), "VLLM_RPC_BASE_PATH": str(folder)}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    keep_to_this_machine(environment)
     for name, value in kernels().items():  # last: what names processes looks for the first
         environment.setdefault(name, value)
     if devices is not None:

@@ -17,6 +17,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from isentropic.distributed import keep_to_this_machine
+
 
 def prepare_environment() -> None:
     """What vLLM reads when it is imported or built; what a user has set stays, but for the one process we need."""
@@ -27,7 +29,9 @@ def prepare_environment() -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else it pins the trainer's threads
         "VLLM_USE_FLASHINFER_SAMPLER": "0",  # has neither processed log-probs nor seeds per request
     }
-    if dist.is_initialized() and dist.get_world_size() > 1:
+    if not dist.is_initialized():  # else the trainer's ranks have found each other somewhere
+        keep_to_this_machine()
+    elif dist.get_world_size() > 1:
         rank = str(dist.get_rank())
         os.environ |= {"RANK": rank, "WORLD_SIZE": str(dist.get_world_size())}
         defaults["LOCAL_RANK"] = os.environ.get("SLURM_LOCALID", rank)
