@@ -6,6 +6,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from isentropic.commands import pretrain
 from isentropic.commands.pretrain import IGNORED, Pretraining, batch_of, character_tokenizer
 from isentropic.task import Problem
 
@@ -83,3 +84,9 @@ def test_a_folder_in_use_is_refused(tmp_path):
 def test_no_steps_are_refused(tmp_path):
     with pytest.raises(Exception, match="steps=0"):
         pretraining(tmp_path, "steps=0")
+
+
+def test_the_command_finds_its_config_in_the_package(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["pretrain", "--cfg", "job", "steps=7"])
+    pretrain.main()
+    assert "steps: 7" in capsys.readouterr().out

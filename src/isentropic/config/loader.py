@@ -65,11 +65,22 @@ class Files(ConfigRepository):
             stamp = found.st_mtime_ns, found.st_size
         key = source.provider, source.path, name
         if key not in self.read or self.read[key][0] != stamp:
-            loaded = super().load_config(config_path)
+            loaded = self.whole(config_path)
             if loaded is None:
                 return None
             self.read[key] = stamp, loaded
         return self.read[key][1]
+
+    def whole(self, config_path: str) -> ConfigResult | None:
+        """Raises ConfigCompositionException for a file that is no YAML of keys and values in UTF-8."""
+        name = f"{config_path.removesuffix('.yaml')}.yaml"
+        try:
+            loaded = super().load_config(config_path)
+        except UnicodeDecodeError as error:
+            raise ConfigCompositionException(f"{name} is not UTF-8 from its byte {error.start} on") from None
+        if loaded is not None and not isinstance(loaded.config, DictConfig):
+            raise ConfigCompositionException(f"{name} holds a list, and must hold keys with values")
+        return loaded
 
 
 class ConfigLoader(ConfigLoaderImpl):
