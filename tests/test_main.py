@@ -39,6 +39,35 @@ def test_help_imports_neither_torch_nor_hydra():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=300)
 
 
+def test_what_a_command_cannot_use_is_said_before_anything_slow_is_imported():
+    code = """
+import sys
+from isentropic.__main__ import main
+lines = ("export", "export nothing", "export ckpt_path=nowhere out=new", "convert", "convert nowhere new",
+         "compare nowhere there", "contamination", "train --hlep", "train experiment=quickstart rollout.steps=0",
+         "eval ckpt_path=nowhere")
+for line in lines:
+    sys.argv[1:] = line.split()
+    try:
+        main()
+    except SystemExit as ended:
+        assert ended.code == 2, line
+    else:
+        raise AssertionError(line)
+assert not {"torch", "lightning", "transformers"} & set(sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0 and found.stderr.count("error: ") == found.stderr.count("\n") == 10, found.stderr
+
+
+def test_the_version_is_ours_after_a_command_too(capsys, monkeypatch):
+    from isentropic.train import train
+
+    monkeypatch.setattr(sys, "argv", ["train", "--version"])
+    train()
+    assert capsys.readouterr().out == f"isentropic {__version__}\n"
+
+
 def test_a_command_that_is_not_there_is_answered_with_the_nearest():
     found = run("trian", "experiment=quickstart")
     assert (found.returncode, found.stderr) == (2, "error: there is no command trian; did you mean train?\n")

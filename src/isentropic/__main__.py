@@ -1,10 +1,14 @@
 """isentropic COMMAND key=value ...: RLVR research in which entropy is a controlled quantity."""
 
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:  # by `python -m`, which looks for modules where it is called
+    sys.path.append(sys.path.pop(0))  # in the end, or a random.py there would stand for Python's own
+
 import ast
 import difflib
 import re
 import runpy
-import sys
 import textwrap
 from importlib.metadata import requires
 from importlib.util import find_spec

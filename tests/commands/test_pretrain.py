@@ -7,6 +7,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from isentropic.commands import pretrain
 from isentropic.commands.pretrain import IGNORED, Pretraining, batch_of, character_tokenizer
 from isentropic.task import Problem
 
@@ -97,3 +98,9 @@ def test_a_mix_of_answers_that_ask_for_results_needs_the_sign_in_the_alphabet(tm
     assert 0.4 < sum(answer.count("?") for _, answer in answers) / sum(answer.count("=") for _, answer in answers) < 0.6
     made.run()
     assert AutoTokenizer.from_pretrained(tmp_path).encode("=?") == [15, 20]
+
+
+def test_the_command_finds_its_config_in_the_package(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["pretrain", "--cfg", "job", "steps=7"])
+    pretrain.main()
+    assert "steps: 7" in capsys.readouterr().out

@@ -17,10 +17,15 @@ FILES = {
     "experiment/stale.yaml": "# @package _global_\nsede: 3",
     "experiment/stale_part.yaml": "# @package _global_\npart: {lowest: 3}",
     "experiment/lost.yaml": "# @package _global_\ndefaults: [override /task: wrods]",
+    "experiment/flat.yaml": "# @package _global_\ntask: 3",
+    "experiment/kept.yaml": "seed: 3",
+    "experiment/listed.yaml": "- seed: 3",
+    "experiment/loop.yaml": "# @package _global_\ndefaults: [loop]",
+    "experiment/text.yaml": "defaults: sums",
 }
 SENTENCES = {
     "task=wrods": "task=wrods does not exist: task can be sums or words; did you mean words?",
-    "experiment=new": "experiment=new does not exist: experiment can be lost, stale or stale_part",
+    "experiment=new": "experiment=new does not exist: experiment can be flat, kept, listed, loop, lost, stale, ",
     "experiment=lost": "task=wrods does not exist: task can be sums or words; did you mean words?",
     "sede=1 task=words": f"sede does not exist: {KEYS}; did you mean seed?",
     "+sede=1": f"sede does not exist: {KEYS}; did you mean seed?",
@@ -32,7 +37,7 @@ SENTENCES = {
     "tasks/x=1": "tasks/x does not exist: the config has the groups experiment, part and task",
     "seed": "seed cannot be read; write key=value, and put quotes around values with special characters",
     "part.low=abc": "part.low=abc is not a float",
-    "base=abc": "part.low=abc is not a float",
+    "base=abc": "base=abc is not a float, which part.low reads",
     "base=???": "base has no value; set it with base=...",
     "seed=1,2": "seed=1,2 lists several values, each for a job of its own; add -m for such a sweep, or write",
     "~size": "Could not delete from config. 'size' does not exist.",
@@ -40,7 +45,14 @@ SENTENCES = {
     "part=moved": "part: isentropic.algorithm.clipping.gone.Gone cannot be imported",
     "-m seed=1,2 part.low=1,abc": "part.low=abc is not a float",
     "-m task=sums,wrods": "task=wrods does not exist: task can be sums or words; did you mean words?",
-    "-m seed=range(3) task=sums,words base=null,abc": "part.low=null is not a float",
+    "-m seed=range(3) task=sums,words base=null,abc": "base=null is not a float, which part.low reads",
+    "-m task=glob(none*)": "task=glob(none*) matches none of the options that there are",
+    "~task": "task is taken away, and nothing runs without it; choose one by task=...",
+    "experiment=flat": "task=3 cannot be, as task has keys of its own; set one of these",
+    "experiment=kept": "a file of experiment lacks `# @package _global_` in its first line, without which what it sets",
+    "experiment=listed": "experiment/listed.yaml holds a list, and must hold keys with values",
+    "experiment=loop": "the defaults of a config lead back to itself, so it would never be whole",
+    "experiment=text": "Invalid defaults list in 'experiment/text', defaults must be a list (got str)",
 }
 
 
@@ -66,3 +78,14 @@ def test_what_does_not_exist_is_named_with_what_does(configs: Path, line: str):
 def test_what_exists_passes(configs: Path, line: str):
     check_jobs(loader_of(configs), "train", line.split(), sweep=False)
     check_jobs(loader_of(configs), "train", [*line.split(), "seed=1,2", "base=interval(0,1)"], sweep=True)
+
+
+def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path):
+    (tmp_path / "train.yaml").write_bytes("name: Zürich".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"^train\.yaml is not UTF-8 from its byte 7 on$"):
+        check_jobs(loader_of(tmp_path), "train", [], sweep=False)
+
+
+def test_a_config_that_does_not_exist_is_named_with_those_that_do(configs: Path):
+    with pytest.raises(BadInput, match=r"^--config-name=trian does not exist; there are train$"):
+        check_jobs(loader_of(configs), "trian", [], sweep=False)

@@ -41,10 +41,12 @@ GPU = early.has_gpu()
         ("trainer.val_check_interval=0.25", "is not a whole number of rollouts"),
         ("trainer.val_check_interval=-5", "is not a whole number of rollouts"),
         ("trainer.val_check_interval=true", "is not a whole number of rollouts"),
+        ("rollout.steps=-1", r"^rollout\.steps=-1 must be at least 1$"),
+        ("rollout.group_size=0", r"^rollout\.group_size=0 must be at least 1$"),
         ("hydra.searchpath=[file:///nowhere/at/all]", "hydra.searchpath holds /nowhere/at/all, which is no folder"),
     ],
 )
-def test_what_the_trainer_would_ignore_is_refused(line: str, sentence: str):
+def test_what_cannot_be_or_would_be_ignored_is_refused_before_any_import(line: str, sentence: str):
     with pytest.raises(BadInput, match=sentence):
         check_jobs(LOADER, "train", ["experiment=quickstart", line], sweep=False)
 

@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec, module_from_spec
 from itertools import zip_longest
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
+from hydra._internal import defaults_list
+from hydra.core.default_element import ConfigDefault
 from omegaconf import OmegaConf
 
 from isentropic.config.build import BadInput
 from isentropic.config.compose import CONFIGS, check_jobs, compose, loader_of
+from isentropic.config.loader import list_choices_where_read
 from isentropic.config.provenance import sources
 
 STEPS = ("control", "advantage", "ratio", "clipping", "aggregation")  # of which one option is chosen
@@ -195,3 +200,37 @@ def test_overrides_for_what_does_not_exist_are_refused(mine, overrides, said):
 def test_a_setting_of_a_part_that_is_not_chosen_says_how_to_choose_it():
     with pytest.raises(BadInput, match=r"cannot be set, as stare is not chosen; add it to algorithm/credit"):
         chosen("experiment=quickstart", "algorithm/credit=[stapo]", "algorithm.credit.stare.boost=3")
+
+
+def listing(overrides, defaults_list, self_added):
+    return OmegaConf.create({"all": "of them"})
+
+
+def test_choices_are_listed_only_for_defaults_that_read_them():
+    fixed, reading = (ConfigDefault(path=path, parent_base_dir="", parent_package="") for path in ("task", "${task}"))
+    hydra = SimpleNamespace(_create_interpolation_map=listing)
+    list_choices_where_read(hydra)
+    assert hydra._create_interpolation_map(None, [fixed], False) is None
+    assert hydra._create_interpolation_map(None, [fixed, reading], False) == {"all": "of them"}
+
+
+@pytest.mark.parametrize("function", [None, lambda overrides: 0, lambda overrides, defaults_list: 0])
+def test_a_hydra_that_lists_choices_in_another_way_stays_as_it_is(function):
+    hydra = SimpleNamespace(_create_interpolation_map=function) if function else SimpleNamespace()
+    list_choices_where_read(hydra)
+    assert getattr(hydra, "_create_interpolation_map", None) is function
+
+
+def test_the_installed_hydra_lists_choices_where_they_are_read(monkeypatch):
+    """Or what a config costs has doubled; the config is the same either way."""
+
+    def composed() -> dict:
+        return OmegaConf.to_container(compose(loader_of(CONFIGS), "train", ["experiment=quickstart"]))
+
+    quick = composed()
+    spec = find_spec("hydra._internal.defaults_list")
+    as_it_comes = module_from_spec(spec)
+    spec.loader.exec_module(as_it_comes)
+    assert as_it_comes._create_interpolation_map.__module__ != defaults_list._create_interpolation_map.__module__
+    monkeypatch.setattr(defaults_list, "_create_interpolation_map", as_it_comes._create_interpolation_map)
+    assert composed() == quick

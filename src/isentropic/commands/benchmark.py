@@ -17,6 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput, bad_input, plain
 from isentropic.config.compose import compose, loader_of
+from isentropic.config.early import check_hardware
 from isentropic.config.entry import CONFIGS, main, rank
 from isentropic.config.process import task_overrides
 from isentropic.runs.files import METRICS
@@ -27,6 +28,7 @@ CONFIG = ("algorithm", "lengths", "policy", "rollout", "sampler", "task", "train
 @main("benchmark")
 def benchmark(cfg: DictConfig) -> None:
     """Raises BadInput for models that are not known, and for a peer that cannot run here."""
+    check_hardware(cfg)
     found = {"overrides": task_overrides()} | (measured(cfg) if cfg.benchmark.vs is None else compared(cfg))
     if rank() == 0:
         from isentropic.benchmarking.table import text

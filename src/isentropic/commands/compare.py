@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isentropic.config.refused import refuse
 from isentropic.runs.files import write_whole
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ SAID = {
 def main(arguments: list[str]) -> None:
     asked = parser().parse_args(arguments)
     only = asked.sets.split(",") if asked.sets else []
+    for folder in (asked.first, asked.second):
+        if not folder.is_dir():
+            refuse(f"there is no folder {folder}; give that of an evaluation")
     try:
         found = compared(asked.first, asked.second, only)
         out = asked.out or asked.first / FILE

@@ -52,8 +52,6 @@ def main(arguments: Sequence[str]) -> None:
 
 def told(arguments: Sequence[str]) -> None:
     """Raises BadInput for sets and files that are not there or cannot be read."""
-    from isentropic.evaluation.contamination import lines, report, seen, without
-
     given = {key: value for key, _, value in (one.partition("=") for one in arguments) if key in OWN}
     further = [one for one in arguments if one.partition("=")[0] not in OWN]
     for key in OWN[:2]:
@@ -61,6 +59,8 @@ def told(arguments: Sequence[str]) -> None:
             raise BadInput(f"{key} has no value; {HINT}")
     places = {key: [one.strip("'\" ") for one in given[key].strip("[]'\"").split(",")] for key in OWN[:2]}
     cfg = composed(places, further)
+    from isentropic.evaluation.contamination import lines, report, seen, without
+
     train, test = (read(cfg, key, places[key], given.get("question")) for key in OWN[:2])
     with bad_input():
         found = seen((one for questions in train.questions.values() for one in questions), test.questions)

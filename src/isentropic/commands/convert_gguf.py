@@ -5,10 +5,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers.utils import logging as transformers_logging
-
 from isentropic.config.refused import refuse
 
 USAGE = "usage: isentropic convert FILE.gguf FOLDER"
@@ -36,6 +32,11 @@ def convert(source: Path, folder: Path) -> None:
     Raises ValueError as `check` does, and for weights that do not fit the model the file names.
     """
     check(source, folder)
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
     read: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
         source.parent, gguf_file=source.name, dtype=torch.float32
     )
@@ -56,7 +57,6 @@ def main(arguments: list[str]) -> None:
     if len(arguments) != 2:
         refuse(USAGE)
     source, folder = (Path(argument) for argument in arguments)
-    transformers_logging.disable_progress_bar()
     try:
         convert(source, folder)
     except ValueError as error:

@@ -8,21 +8,20 @@ model    the model that training started from, where it is no longer where the c
 """
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from transformers.utils import logging as transformers_logging
-
-from isentropic.batch import DTYPES
 from isentropic.config.build import does_not_exist
 from isentropic.config.refused import refuse
-from isentropic.policy.export import Request, checkpoint_in, export
+from isentropic.runs.files import check_place
 
 USAGE = "usage: isentropic export ckpt_path=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
+DTYPES = ("float32", "bfloat16")
 DEFAULTS = {"ckpt_path": "", "out": "", "dtype": "bfloat16", "merge": "true", "model": ""}
 
 
-def request_of(arguments: list[str]) -> Request:
-    """Raises ValueError for values that cannot be, and for a folder that holds something."""
+def values_of(arguments: list[str]) -> Mapping[str, str]:
+    """Raises ValueError for values that cannot be, before anything slow is imported."""
     for argument in arguments:
         if "=" not in argument:
             raise ValueError(f"{argument} cannot be read; {USAGE}")
@@ -37,14 +36,21 @@ def request_of(arguments: list[str]) -> Request:
         raise ValueError(f"dtype={values['dtype']} is not one of {', '.join(DTYPES)}")
     if values["merge"] not in ("true", "false"):
         raise ValueError(f"merge={values['merge']} is not true or false")
-    ckpt, merge = checkpoint_in(Path(values["ckpt_path"])), values["merge"] == "true"
-    return Request(ckpt, Path(values["out"]), DTYPES[values["dtype"]], merge, values["model"] or None)
+    check_place(values["ckpt_path"])
+    return values
 
 
 def main(arguments: list[str]) -> None:
-    transformers_logging.disable_progress_bar()
     try:
-        request = request_of(arguments)
+        values = values_of(arguments)
+        from transformers.utils import logging as transformers_logging
+
+        from isentropic import batch
+        from isentropic.policy.export import Request, checkpoint_in, export
+
+        transformers_logging.disable_progress_bar()
+        ckpt, merge = checkpoint_in(Path(values["ckpt_path"])), values["merge"] == "true"
+        request = Request(ckpt, Path(values["out"]), batch.DTYPES[values["dtype"]], merge, values["model"] or None)
         export(request)
     except ValueError as error:
         refuse(error)

@@ -3,6 +3,7 @@
 What a recipe is comes from its YAML and its header, what it does from running it.
 """
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from isentropic.batch import ScoredBatch, TokenStats
 from isentropic.config.build import build
 from isentropic.config.compose import ROOT
 from isentropic.config.recipes import Recipe, configured, recipes
+from isentropic.config.refused import refuse
 from isentropic.policy.model.logprobs import entropy, sensitivity
 
 PAGE, README = ROOT / "docs" / "methods.md", ROOT / "README.md"
@@ -156,4 +158,6 @@ def main(page_file: Path = PAGE, readme_file: Path = README) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        refuse(f"isentropic methods takes no settings, and was given {' '.join(sys.argv[1:])}")
     main()

@@ -6,7 +6,6 @@ isentropic pretrain out=logs/base steps=1200 seed=1000
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import math
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
+from isentropic.config.own import CONFIGS
+from isentropic.config.refused import refuse
 from isentropic.task import Problem
 from isentropic.task.calculator import asking
 from isentropic.task.countdown import Countdown
@@ -161,14 +162,14 @@ def progress() -> Progress:
     )
 
 
-@hydra.main(version_base="1.3", config_path="../../configs", config_name="pretrain")
+@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="pretrain")
 def main(config: DictConfig) -> None:
     start = time.monotonic()
     disable_progress_bar()  # of transformers, when it saves
     try:
         pretraining: Pretraining = instantiate(config)
     except InstantiationException as error:
-        sys.exit(str(error.__cause__ or error))
+        refuse(error.__cause__ or error)
     loss = pretraining.run()
     print(f"Wrote {pretraining.out} after {time.monotonic() - start:.0f} s; last loss {loss:.3f} nats per token.")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
@@ -33,7 +33,7 @@ from isentropic.config.build import (
     listed,
     plain,
 )
-from isentropic.config.early import check_trainer
+from isentropic.config.early import check_sizes, check_trainer
 from isentropic.config.loader import ConfigLoader
 from isentropic.config.own import CONFIGS, own_configs, refuse_same
 from isentropic.runs import renamed
@@ -43,6 +43,8 @@ CHECKOUT = Path(__file__).parents[3]
 OF_PARTS = "reward", "callbacks", "logger"  # groups of named parts
 ROOT = CHECKOUT if (CHECKOUT / "pyproject.toml").is_file() else Path.cwd()  # where logs, data and .env lie
 SHORT, MOST, NUMBERS = 20, 100, 5  # values that are checked of a sweep's axis, each in some job: a fifth of a second
+WHOLE = ("debug", "experiment", "local")  # groups of files that set things anywhere
+NEEDED = ("algorithm", "policy", "rollout", "sampler", "task", "trainer")  # where a config has them
 os.environ.setdefault("PROJECT_ROOT", str(ROOT))
 os.environ["ISENTROPIC_PACKAGE"] = str(PACKAGE)
 
@@ -92,11 +94,12 @@ def check_jobs(loader: ConfigLoader, name: str, overrides: list[str], sweep: boo
 
     Raises BadInput for the first key, option, value or setting of a part that cannot be, in any job of a sweep.
     """
-    known = _shown(dict.fromkeys(compose(loader, name, []))) if parts else []
+    base = compose(loader, name, []) if parts else OmegaConf.create()
     for own in _jobs(overrides, loader) if sweep else [overrides]:
         cfg = compose(loader, name, own)
         if parts:
-            _check_config(cfg, loader, known)
+            _check_taken_away(own, base)
+            _check_config(cfg, loader, base)
     return cfg  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
@@ -106,11 +109,13 @@ def _jobs(overrides: list[str], loader: ConfigLoader) -> Iterator[list[str]]:
         parsed = OverridesParser.create(config_loader=loader).parse_overrides(overrides)
     except HydraException as error:
         raise BadInput(_explain(error, loader)) from error
+    drawn = [o for o in parsed if not o.is_interval_sweep()]
     axes = [
         [f"{o.get_key_element()}={v}" for v in o.sweep_string_iterator()] if o.is_discrete_sweep() else [o.input_line]
-        for o in parsed
-        if not o.is_interval_sweep()
+        for o in drawn
     ]
+    if empty := next((line for line, axis in zip((o.input_line for o in drawn), axes, strict=True) if not axis), None):
+        raise BadInput(f"{empty} matches none of the options that there are")
     axes = [some(axis) for axis in axes]
     for i in range(max(map(len, axes), default=1)):
         yield [str(axis[i % len(axis)]) for axis in axes]
@@ -131,7 +136,7 @@ def compose(loader: ConfigLoader, name: str, overrides: list[str]) -> DictConfig
     """As Hydra does, its own node included. Raises BadInput with what exists in place of what was asked for."""
     try:
         return loader.load_configuration(name, overrides, RunMode.RUN)
-    except (HydraException, OmegaConfBaseException, YAMLError) as error:
+    except (HydraException, OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
         key = re.match(r"Could not override '(.+?)'", str(error))
         if key is None:
             raise BadInput(_explain(error, loader)) from error
@@ -148,6 +153,9 @@ def _explain(error: Exception, loader: ConfigLoader) -> str:
         return f"{error.override} cannot be read; write key=value, and put quotes around values with special characters"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, option = error.missing_cfg_file.rpartition("/")
+        if not group:
+            there = [one for one in loader.get_group_options("") if not one.startswith("_")]
+            return f"--config-name={option} does not exist; there are {listed(sorted(there))}"
         if answer := renamed.answer(f"{group}={option}"):
             return answer
         options = error.options or loader.get_group_options(group)  # Hydra lists none where one of several is missing
@@ -160,6 +168,8 @@ def _explain(error: Exception, loader: ConfigLoader) -> str:
             f"{key}={value} lists several values, each for a job of its own; add -m for such a sweep, or write one "
             f'value with commas as "{key}=\'{value}\'" and a list as "{key}=[{value}]"'
         )
+    if isinstance(error, RecursionError):
+        return "the defaults of a config lead back to itself, so it would never be whole"
     gone = re.match(r"Could not delete from config. '(.+?)' does not exist", str(error))
     return (gone and renamed.answer(gone[1])) or " ".join(f"{error} {error.__cause__ or ''}".split())
 
@@ -187,7 +197,7 @@ def _shown(node: dict[Any, Any]) -> list[str]:
     return [str(name) for name in node if name != "hydra" and not str(name).startswith("_")]
 
 
-def _check_config(cfg: DictConfig, loader: ConfigLoader, known: list[str]) -> None:
+def _check_config(cfg: DictConfig, loader: ConfigLoader, base: DictConfig) -> None:
     with read_write(cfg):
         cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
     HydraConfig.instance().set_config(cfg)
@@ -196,12 +206,51 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, known: list[str]) -> No
     for key, _ in leaves(settings):
         if answer := renamed.answer(key):
             raise BadInput(answer)
-    for key in settings:
-        if key not in known and not loader.repository.group_exists(key):
-            raise BadInput(does_not_exist(key, key, known, ""))
+    _check_top(settings, base, loader)
     if not is_list(settings.get("tags", [])):
         raise BadInput(f"tags={settings['tags']} is not a list; write tags=[{settings['tags']}]")
     if "rollout" in settings and is_dict(settings.get("trainer")):
         check_trainer(settings["trainer"])
     check_chosen(settings, OF_PARTS)
-    check(settings, look=by_source)
+    check_sizes(settings)
+    try:
+        check(settings, look=by_source)
+    except BadInput as error:
+        raise _where_it_is_set(error, cfg) from error
+
+
+def _check_taken_away(overrides: list[str], base: DictConfig) -> None:
+    """Raises BadInput for a group that every run chooses from."""
+    for line in overrides:
+        group = line.removeprefix("~").partition("=")[0]
+        if line.startswith("~") and group in base.hydra.runtime.choices and group.partition("/")[0] in NEEDED:
+            raise BadInput(f"{group} is taken away, and nothing runs without it; choose one by {group}=...")
+
+
+def _check_top(settings: dict[str, Any], base: DictConfig, loader: ConfigLoader) -> None:
+    """What stands at the top of a config, of which `base` is that without any setting."""
+    plainly = cast(dict[str, Any], OmegaConf.to_container(base))
+    known = _shown(plainly)
+    for key in settings:
+        if key in WHOLE and is_dict(settings[key]):
+            raise BadInput(
+                f"a file of {key} lacks `# @package _global_` in its first line, without which what it sets is kept "
+                f"below {key} ({', '.join(settings[key])}) and holds nowhere"
+            )
+        if key not in known and not loader.repository.group_exists(key):
+            raise BadInput(does_not_exist(key, key, known, ""))
+    for key in (key for key in known if is_dict(plainly[key])):
+        if not is_dict(settings.get(key, {})) and not (settings[key] is None and key not in NEEDED):
+            raise BadInput(f"{key}={settings[key]} cannot be, as {key} has keys of its own; set one of these")
+
+
+def _where_it_is_set(error: BadInput, cfg: DictConfig) -> BadInput:
+    """Names the key that a wrong value comes from, where the part that refuses it reads it from another."""
+    key, _, said = str(error).partition("=")
+    parent, _, name = key.rpartition(".")
+    node = OmegaConf.select(cfg, parent) if re.fullmatch(r"[\w.]+", key) and parent and said else None
+    if isinstance(node, DictConfig) and OmegaConf.is_interpolation(node, name):
+        raw = str(cast(dict[str, Any], OmegaConf.to_container(node))[name])
+        if read := re.fullmatch(r"\$\{([\w.]+)\}", raw):
+            return BadInput(f"{read[1]}={said}, which {key} reads")
+    return error

@@ -10,7 +10,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from isentropic.config.build import BadInput
+from isentropic.config.build import BadInput, bad_input
+from isentropic.runs.files import check_place
 
 STEPS = "rollouts are counted by rollout.steps"
 # What Lightning's trainer takes and a run has no use for: the values that say nothing, and where the same is set.
@@ -35,6 +36,7 @@ UNUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "barebones": ((False,), "take callbacks=none and logger=none"),
 }
 FIRST = 2**17  # bytes of what a run writes before it learns
+SIZES = ("steps", "batch_size", "group_size", "max_tries")
 MODEL_FILES = {
     "config": ("config.json",),
     "weights": ("*.safetensors", "*.bin"),
@@ -60,6 +62,23 @@ def check_trainer(trainer: Mapping[str, Any]) -> None:
             f"trainer.val_check_interval={every} is not a whole number of rollouts of at least 1; "
             "+trainer.limit_val_batches=0 takes evaluations away"
         )
+
+
+def check_sizes(settings: Mapping[str, Any]) -> None:
+    """Raises BadInput for a rollout of nothing."""
+    rollout = settings.get("rollout")
+    for name in SIZES:
+        value = rollout.get(name) if isinstance(rollout, Mapping) else None
+        if isinstance(value, int) and value < 1:
+            raise BadInput(f"rollout.{name}={value} must be at least 1")
+
+
+def check_checkpoint(cfg: DictConfig) -> None:
+    """Raises BadInput where there is none; `last` may be none yet."""
+    checkpoint = cfg.get("ckpt_path")
+    if isinstance(checkpoint, str) and checkpoint != "last":
+        with bad_input():
+            check_place(checkpoint)
 
 
 def check_run_folder(key: str, folder: str, links: bool = False) -> None:

@@ -28,14 +28,15 @@ from pathlib import Path
 from typing import Any
 
 import hydra
-from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from isentropic import __version__
 from isentropic.config.build import BadInput, bad_input
 from isentropic.config.compose import CONFIGS, ROOT, check_jobs, compose, loader_of
-from isentropic.config.early import check_run_folder
+from isentropic.config.early import check_checkpoint, check_run_folder
 from isentropic.config.names import name_sweep, quoted
+from isentropic.config.options import options_of
 from isentropic.config.orphans import end_with_first, ending_in_time
 from isentropic.config.process import a_process_of_its_own, extra_configs, task_overrides
 from isentropic.config.provenance import sources, tree
@@ -98,9 +99,11 @@ def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[S
     quiet()
     warnings.formatwarning = _one_line
     run = hydra.main(version_base="1.3", config_path=str(configs), config_name=name)(job)
-    sweeps = [one for one in sys.argv[1:] if one in ("-m", "--multirun")]  # argparse wants them first
-    sys.argv[1:] = [*sweeps, *(quoted(one) for one in given(sys.argv[1:]) if one not in sweeps)]
-    arguments = get_args_parser().parse_args()
+    if "--version" in sys.argv[1:]:
+        print(f"isentropic {__version__}")
+        return
+    with one_sentence():
+        arguments, sys.argv[1:] = options_of([quoted(one) for one in given(sys.argv[1:])])
     asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
     if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
         with one_sentence():
@@ -231,6 +234,7 @@ def _check_command_line(arguments: Namespace, name: str, configs: Path) -> None:
         print(f"isentropic {' '.join([name, *arguments.overrides])}: checking every setting", flush=True)
     cfg = check_jobs(loader, name, arguments.overrides, sweep, parts=not arguments.cfg)
     if not arguments.cfg and rank() == 0:
+        check_checkpoint(cfg)
         place = "hydra.sweep.dir" if sweep or "--multirun" in sys.argv else "hydra.run.dir"
         folder = Path(str(OmegaConf.select(cfg, place)))
         if place == "hydra.run.dir" and folder.is_dir():

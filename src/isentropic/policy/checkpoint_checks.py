@@ -9,6 +9,7 @@ from transformers import AutoConfig
 
 from isentropic.policy.checkpoint_files import damaged, head_of
 from isentropic.policy.model.identity import SHAPE, fingerprint, shape
+from isentropic.runs.files import check_place
 
 
 def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
@@ -17,10 +18,7 @@ def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
     Raises ValueError where it is missing, unreadable, or not ours; `called` is what the user named it by.
     """
     path = Path(checkpoint)
-    if not path.exists():
-        near = sorted(str(p) for p in path.parent.glob("*.ckpt"))
-        there = f"; there are {', '.join(near)}" if near else "; its folder has no checkpoint"
-        raise ValueError(f"{called}={checkpoint} does not exist{there}")
+    check_place(checkpoint, called)
     try:
         content = head_of(path) if path.is_dir() else one_file(path)
     except Exception as error:  # damaged bytes make readers stumble in ways of their own

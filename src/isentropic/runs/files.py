@@ -21,6 +21,15 @@ OVERRIDES = f"{HYDRA}/overrides.yaml"
 MULTIRUN = "multirun.yaml"  # of a sweep, in the folder around its runs'
 
 
+def check_place(checkpoint: str, called: str = "ckpt_path") -> None:
+    """Raises ValueError where there is none, with those beside it."""
+    path = Path(checkpoint)
+    if not path.exists():
+        near = sorted(str(p) for p in path.parent.glob("*.ckpt"))
+        there = f"; there are {', '.join(near)}" if near else "; its folder has no checkpoint"
+        raise ValueError(f"{called}={checkpoint} does not exist{there}")
+
+
 def write_whole(file: Path, text: str) -> None:
     """A reader finds the old content or the new, never a part of it."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
