@@ -51,10 +51,13 @@ ACROSS = {
     "policy/model/test_fused_logprobs_gpu.py": "the head on a card",
     "rollout/sampling/test_ranks.py": "samplers that remember, on two ranks",
     "slurm/test_slurm.py": "sweeps, requeues and the preflight on a real SLURM",
+    "task/test_long_texts.py": "texts of any length, through whatever reads answers",
     "assets/test_base_model.py": "the base model that ships with the package",
     "docs/test_commands.py": "every command of the pages",
+    "docs/test_equality_page.py": "the tables of what counts as equal",
     "docs/test_error_sentences.py": "every sentence that they quote",
     "docs/test_links.py": "every link",
+    "docs/test_results.py": "the scripts behind the results",
     "docs/test_sections.py": "the order of the site",
     "docs/test_site.py": "the site, in a browser",
 }

@@ -72,6 +72,7 @@ class Calculator(Countdown, Environment):
 
     @property
     def stop(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What ends a turn: the sign that asks."""
         return "?" if self.optional else "="
 
     def begin(self, problem: Problem, seed: int) -> Calculation:
