@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from isentropic.batch import DTYPES
 from isentropic.evaluation.versions import WEIGHTS, checkpoint_hash
+from isentropic.policy.checkpoint_checks import read
 from isentropic.policy.export import Request, checkpoint_in, export
 from isentropic.runs import files
 
@@ -65,6 +66,7 @@ def exported(checkpoint: Path, dtype: str, base: str | None) -> Path:
         return folder
     own = checkpoint.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(own, ignore_errors=True)
+    read(str(checkpoint), "subject")
     export(Request(checkpoint, own, DTYPES[dtype], merge=True, model=base))
     try:
         os.replace(own, folder)
