@@ -39,7 +39,7 @@ def test_rows_name_no_folders_of_the_machine_that_made_them(exported, a_run, tmp
     config = {
         "policy.model.path": "/models/qwen/base",
         "sampler.url": "http://node7:8000/v1/x",
-        "paths.root": "/somewhere/else",
+        "paths.root": "/srv/me",
     }
     a_run(tmp_path / "s" / "a", config=config)
     runs, _ = exported(tmp_path / "s")

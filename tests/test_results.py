@@ -8,7 +8,7 @@ import pytest
 from isentropic.reporting.analysis.scores import final
 from isentropic.runs.run import find
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
 @pytest.mark.parametrize("study", ["countdown_grid", "smollm2"])
