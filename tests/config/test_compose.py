@@ -37,6 +37,7 @@ SENTENCES = {
     "tasks/x=1": "tasks/x does not exist: the config has the groups experiment, part and task",
     "seed": "seed cannot be read; write key=value, and put quotes around values with special characters",
     "part.low=abc": "part.low=abc is not a float",
+    "part.low=nan": "part.low=nan is not a number",
     "base=abc": "base=abc is not a float, which part.low reads",
     "base=???": "base has no value; set it with base=...",
     "seed=1,2": "seed=1,2 lists several values, each for a job of its own; add -m for such a sweep, or write",
