@@ -47,6 +47,8 @@ SENTENCES = {
     "-m seed=1,2 part.low=1,abc": "part.low=abc is not a float",
     "-m task=sums,wrods": "task=wrods does not exist: task can be sums or words; did you mean words?",
     "-m seed=range(3) task=sums,words base=null,abc": "base=null is not a float, which part.low reads",
+    "task=null": "task=null names no option; choose one, or leave it out",
+    "seed=1 task=3": "task=3 names no option",
     "-m task=glob(none*)": "task=glob(none*) matches none of the options that there are",
     "~task": "task is taken away, and nothing runs without it; choose one by task=...",
     "experiment=flat": "task=3 cannot be, as task has keys of its own; set one of these",
