@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from fixtures.models import COLOCATED, ENGINE
+from fixtures.servers import nothing_left
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from isentropic.rollout.generate import RolloutGenerator
@@ -129,5 +130,7 @@ def test_the_calculator_is_played_over_a_vllm_server(parts, tmp_path):
     sampler = VllmServerSampler(SHIPPED, **(ENGINE | asked | {"max_model_len": 64}))
     try:
         check_calculator(parts, started(sampler))
+        with nothing_left(sampler):
+            sampler.stop()
     finally:
         sampler.stop()

@@ -10,6 +10,7 @@ config, and knows the dotted key of what is wrong. `_convert_` is accepted and a
 
 import difflib
 import inspect
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -158,6 +159,8 @@ def _check_value(value: Any, hint: Any, key: str, look: Look) -> None:
     else:
         wrong_flag = isinstance(value, bool) and hint in (int, float, int | None, float | None)
         fits = is_bearable(value, hint, conf=TOWER) and not wrong_flag
+    if isinstance(value, float) and math.isnan(value):
+        raise BadInput(f"{key}=nan is not a number")
     if not fits:
         raise BadInput(f"{key}={'null' if value is None else value} is not {_describe(hint)}")
 

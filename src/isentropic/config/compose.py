@@ -137,6 +137,11 @@ def compose(loader: ConfigLoader, name: str, overrides: list[str]) -> DictConfig
     try:
         return loader.load_configuration(name, overrides, RunMode.RUN)
     except (HydraException, OmegaConfBaseException, YAMLError, ValueError, RecursionError) as error:
+        if str(error).startswith("Config group override must be"):
+            unnamed = (re.fullmatch(r"\+?([\w/]+)(?:@[\w.]+)?=(null|[\d.]+|true|false)", line) for line in overrides)
+            for found in unnamed:
+                if found and loader.repository.group_exists(found[1]):
+                    raise BadInput(f"{found[0]} names no option; choose one, or leave it out") from error
         key = re.match(r"Could not override '(.+?)'", str(error))
         if key is None:
             raise BadInput(_explain(error, loader)) from error

@@ -17,6 +17,7 @@ from threading import Thread
 import pytest
 import torch
 from fixtures.models import ENGINE
+from fixtures.servers import await_end, nothing_left, processes_of
 from fixtures.talk import Talk, check_what_is_read
 from transformers import AutoModelForCausalLM
 
@@ -381,15 +382,6 @@ def answers(port: int) -> bool:
     return False
 
 
-def processes_of(session: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            if os.getsid(int(entry.name)) == session:
-                found.append(int(entry.name))
-    return found
-
-
 RUN = """
 import sys, time
 from pathlib import Path
@@ -408,12 +400,8 @@ time.sleep(600)
 
 
 @needs_vllm
-@pytest.mark.parametrize("end", ["trainer", "engine"])
-def test_nothing_is_left_of_a_server_whose_trainer_or_engine_is_killed(tiny_model, tmp_path, end):
-    """No process, no file and no shared memory; where the engine alone is killed, the server goes too.
-
-    test_keeper.py ends trainers in other ways too.
-    """
+def test_nothing_is_left_of_a_server_whose_trainer_is_killed(tiny_model, tmp_path):
+    """No process, no file and no shared memory. test_keeper.py ends trainers in other ways too."""
     with tempfile.TemporaryDirectory(prefix="place-", dir="/tmp") as place:
         variables = os.environ | {"TMPDIR": place, "PYTHONPATH": os.pathsep.join(sys.path)} | kernels()
         trainer = subprocess.Popen(
@@ -427,34 +415,17 @@ def test_nothing_is_left_of_a_server_whose_trainer_or_engine_is_killed(tiny_mode
         assert (folder / "weights" / "model.safetensors").exists() and folder.parent == Path(place)
         everyone, held = processes_of(pid), keeper.held(processes_of(pid))
         assert len(everyone) > 2 and held
-        if end == "engine":
-            (engine,) = (one for one in everyone if "EngineCore" in Path(f"/proc/{one}/cmdline").read_text())
-            os.kill(engine, signal.SIGKILL)
-        else:
-            trainer.kill()
-        await_end(everyone, held)
         trainer.kill()
+        await_end(everyone, held)
         trainer.wait(300)
         assert [path.name for path in Path(place).iterdir() if path.name.startswith(keeper.PREFIX)] == []
         assert not [one for one in processes_of(pid) if keeper.begun(one)]  # a zombie has ended
 
 
 @needs_vllm
-def test_nothing_is_left_of_a_server_that_was_stopped(sampler, policy):
-    """The last to ask it."""
+def test_nothing_is_left_of_a_server_whose_engine_is_killed(sampler, policy):
+    """The server goes too. The last to ask it; test_turns_on_engines.py stops one that nobody killed."""
     sampler.update_weights(policy.state_dict().items())
-    assert sampler.service and sampler.service.process
-    pid, folder = sampler.service.process.pid, Path(sampler.service.url.removeprefix("unix:")).parent
-    everyone, held = processes_of(pid), keeper.held(processes_of(pid))
-    assert (folder / "weights" / "model.safetensors").exists() and len(everyone) > 2 and held
-    sampler.stop()
-    await_end(everyone, held)
-    assert not folder.exists() and not [one for one in processes_of(pid) if keeper.begun(one)]
-
-
-def await_end(everyone: list[int], held: set[str]) -> None:
-    limit = time.monotonic() + 300
-    while any(keeper.begun(one) for one in everyone):
-        assert time.monotonic() < limit
-        time.sleep(0.1)
-    assert not [name for name in held if (keeper.MEMORY / name).exists()]
+    with nothing_left(sampler) as everyone:
+        (engine,) = (one for one in everyone if "EngineCore" in Path(f"/proc/{one}/cmdline").read_text())
+        os.kill(engine, signal.SIGKILL)
