@@ -30,7 +30,7 @@ class Comet(Aliased, CometLogger):  # pyright: ignore[reportIncompatibleMethodOv
     ) -> None:
         self.folder, self.offline = Path(save_dir), offline
         self.known = known_id(self.folder, "comet")
-        archives = {"offline_directory": str(self.folder / "comet")} if offline else {}
+        archives: dict[str, Any] = {"offline_directory": str(self.folder / "comet")} if offline else {}
         told = [one for one in (*tags, *of_sweep(self.folder)) if one]
         try:
             super().__init__(
