@@ -174,6 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--sleep", type=float, default=0.02, help="seconds of a tool")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--hidden", type=int, default=64, help="size of the model, in 32 to a head")
+    parser.add_argument("--intermediate", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
@@ -183,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
         heads = given.hidden // 32
         shape = {"num_attention_heads": max(4, heads), "num_key_value_heads": max(2, heads // 2)}
         size = {"hidden_size": given.hidden, "num_hidden_layers": given.layers}
-        write(path, MODEL | shape | size | {"intermediate_size": 2 * given.hidden})
+        write(path, MODEL | shape | size | {"intermediate_size": given.intermediate})
         sampler = VllmSampler(
             str(path), dtype="float32", load_format="auto", max_model_len=1024, max_num_seqs=given.answers,
             max_num_batched_tokens=8192, kv_cache_gib=0.5, gpu_memory_utilization=0.4, enforce_eager=True,

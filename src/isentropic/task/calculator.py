@@ -72,6 +72,7 @@ class Calculator(Countdown, Environment):
 
     @property
     def stop(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What asks for a result."""
         return "?" if self.optional else "="
 
     def begin(self, problem: Problem, seed: int) -> Calculation:
