@@ -4,7 +4,8 @@
 
 A small model of random weights that ends no turn writes on vLLM in this process; a world without work replies after
 each turn, or after a sleep. Cases are run in turn, again and again; the ratio is of the seconds of a case to those of
-one turn in the same round, which a loaded machine slows down alike. Medians over rounds.
+one turn in the same round, which a loaded machine slows down alike, and cpu_ratio that of CPU seconds. Medians over
+rounds.
 """
 
 import argparse
@@ -125,30 +126,37 @@ def cases(sizes: Sizes) -> dict[str, tuple[str, bool, Callable[[Sampler, PromptE
     return found
 
 
-def timed(sampler: Sampler, encoder: PromptEncoder, barrier: bool, case: Callable[..., int]) -> tuple[float, int]:
+def timed(
+    sampler: Sampler, encoder: PromptEncoder, barrier: bool, case: Callable[..., int]
+) -> tuple[float, float, int]:
+    """Seconds, CPU seconds of this process, and tokens."""
     if barrier:
         sampler.converse = partial(Sampler.converse, sampler)
-    begun = time.perf_counter()
+    begun, cpu = time.perf_counter(), time.process_time()
     tokens = case(sampler, encoder)
-    seconds = time.perf_counter() - begun
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
     vars(sampler).pop("converse", None)
-    return seconds, tokens
+    return seconds, cpu, tokens
 
 
 def measured(sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, rounds: int) -> dict[str, dict[str, float]]:
     everything = cases(sizes)
     seconds: dict[str, list[float]] = {name: [] for name in everything}
+    cpu: dict[str, list[float]] = {name: [] for name in everything}
     tokens: dict[str, int] = {}
     for number in range(rounds + 1):
         for name, (_, barrier, case) in everything.items():
-            spent, tokens[name] = timed(sampler, encoder, barrier, case)
+            spent, work, tokens[name] = timed(sampler, encoder, barrier, case)
             if number:  # the first warms up
                 seconds[name].append(spent)
+                cpu[name].append(work)
     found: dict[str, dict[str, float]] = {}
     for name, (base, *_) in everything.items():
         assert tokens[name] == tokens[base]
         ratios = [ours / theirs for ours, theirs in zip(seconds[name], seconds[base], strict=True)]
+        work = [ours / theirs for ours, theirs in zip(cpu[name], cpu[base], strict=True)]
         found[name] = {
+            "cpu_ratio": round(statistics.median(work), 2),
             "seconds": round(statistics.median(seconds[name]), 2),
             "ratio": round(statistics.median(ratios), 2),
             "least_ratio": round(min(ratios), 2),
@@ -165,12 +173,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=8, help="threads in which episodes step")
     parser.add_argument("--sleep", type=float, default=0.02, help="seconds of a tool")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hidden", type=int, default=64, help="size of the model, in 32 to a head")
+    parser.add_argument("--intermediate", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     sizes = Sizes(given.answers, given.turns, given.tokens, given.workers, given.sleep)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        write(path, MODEL)
+        heads = given.hidden // 32
+        shape = {"num_attention_heads": max(4, heads), "num_key_value_heads": max(2, heads // 2)}
+        size = {"hidden_size": given.hidden, "num_hidden_layers": given.layers}
+        write(path, MODEL | shape | size | {"intermediate_size": given.intermediate})
         sampler = VllmSampler(
             str(path), dtype="float32", load_format="auto", max_model_len=1024, max_num_seqs=given.answers,
             max_num_batched_tokens=8192, kv_cache_gib=0.5, gpu_memory_utilization=0.4, enforce_eager=True,

@@ -278,7 +278,9 @@ def test_all_that_is_read_has_a_budget_too(parts, play):
     assert answers[0].played.observed == 7
 
 
-@pytest.mark.parametrize("reply", [RuntimeError("no such\ntool"), "text", None, 3, KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "reply", [RuntimeError("no such\ntool"), "text", None, 3, KeyboardInterrupt(), SystemExit(3), MemoryError()]
+)
 def test_a_world_that_fails_costs_its_own_episode_alone(parts, play, reply):
     broken = [Reply("5;"), lambda: reply] if not isinstance(reply, BaseException) else [Reply("5;"), reply]
     task = Worlds(
@@ -350,6 +352,28 @@ def test_special_tokens_in_an_observation_stay_text(parts, play):
     task = Worlds([Reply("<eos>"), Reply("", RIGHT)], stop=";")
     batch, _ = play(task, scripted(parts, "3;"), max_tokens=4)
     assert 1 not in batch.tokens[0].tolist()
+
+
+@pytest.mark.parametrize("said", ["\ud800", "5\udfff", "\ud83d\ude00", "\x00", "\x1b[31m5", "5;5;", ";", "\u202e", ""])
+def test_any_text_is_read_and_never_learnt_from(parts, play, said):
+    task = Worlds([Reply(said), Reply("", RIGHT)], stop=";")
+    batch, answers = play(task, scripted(parts, "3;"), groups=(0, 1), max_tokens=4)
+    assert [answer.verdict for answer in answers] == [RIGHT, RIGHT]
+    for row, mask in zip(batch.tokens, batch.mask, strict=True):
+        assert text(parts, row[mask].tolist()) == "3;3;"
+
+
+@pytest.mark.parametrize("wrote", ["", "$", ";", "3$"])
+def test_a_turn_of_no_token_or_of_its_end_alone_is_heard(parts, play, wrote):
+    task = Worlds([Reply("5;"), Reply("", RIGHT)], stop=";")
+    batch, answers = play(task, scripted(parts, wrote), max_tokens=6)
+    assert answers[0].verdict == RIGHT and len(task.episodes[0].heard) == 2
+    assert text(parts, batch.tokens[0][batch.mask[0]].tolist()) == 2 * wrote
+
+
+def test_turns_without_a_token_end_by_their_number(parts, play):
+    batch, answers = play(Worlds([Reply("")], stop=";"), scripted(parts, ""), turns=3)
+    assert answers[0].verdict.status == "budget" and not batch.mask.any()
 
 
 def test_a_turn_without_action_or_answer_marks_its_row(parts, play):

@@ -1,5 +1,6 @@
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from isentropic.task import Verdict
@@ -13,10 +14,11 @@ def test_what_is_no_reply_is_refused(reply):
 
 
 @pytest.mark.parametrize(
-    "given", [{"calls": -1}, {"calls": 1, "failed": 2}, {"seconds": -1.0}, {"seconds": float("nan")}]
+    "given",
+    [{"calls": -1}, {"calls": 1, "failed": 2}, {"seconds": -1.0}, {"seconds": float("nan")}, {"seconds": float("inf")}],
 )
 def test_counts_that_cannot_be_are_refused(given):
-    with pytest.raises(ValueError, match="step counted"):
+    with pytest.raises(ValueError, match=r"step (counted|gave seconds)"):
         check_reply(Reply("", **given))
 
 
@@ -24,4 +26,18 @@ def test_a_reward_is_finite():
     with pytest.raises(ValueError, match="a reward of nan"):
         check_reply(Reply("", Verdict(float("nan"), False, "wrong")))
     whole = Reply("5;", Verdict(0.5, False, "wrong"), calls=2, failed=1, seconds=0.1, more=("6",))
-    assert check_reply(whole) is whole
+    assert check_reply(whole) == whole and check_reply(Reply("5")) == Reply("5")
+
+
+@pytest.mark.parametrize(("name", "value"), [("correct", None), ("correct", 2), ("status", None), ("status", "odd")])
+def test_a_verdict_is_of_known_words(name, value):
+    verdict = Verdict(1.0, True, "right")
+    object.__setattr__(verdict, name, value)  # as code without types would have it
+    with pytest.raises(ValueError, match=f"a verdict with .*{name}={value!r}"):
+        check_reply(Reply("", verdict))
+
+
+def test_a_verdict_of_numpy_becomes_plain():
+    verdict = Verdict(1.0, True, "right")
+    object.__setattr__(verdict, "correct", np.True_)
+    assert check_reply(Reply("", verdict)).verdict.correct is True

@@ -4,9 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
+from fixtures.peers import beside
 
 from isentropic.task import Problem, Task, Verdict
-from isentropic.task.trl import Trl, awaited
+from isentropic.task.trl import Tools, Trl, awaited
 
 BANK = '''
 class Bank:
@@ -208,3 +209,24 @@ def test_a_tool_that_is_a_coroutine_is_awaited_beside_a_loop_that_runs():
 
     with ThreadPoolExecutor(1) as threads:  # a browser of another test may have left a loop in this one
         assert threads.submit(asyncio.run, outer()).result() == 8
+
+
+def test_a_reward_may_be_a_coroutine():
+    class Judged:
+        async def get_reward(self):
+            return 0.5
+
+    assert Tools(Judged(), (), 0.5).step("No call.").verdict == Verdict(0.5, True, "right")
+
+
+@pytest.mark.parity
+def test_the_shell_of_trl_s_sandbox_is_read_as_it_is():
+    """The one environment that TRL brings along; to play it takes the package harbor and a sandbox."""
+    with beside("trl"):
+        task = Trl("trl.experimental.harbor._env.HarborBashEnv", Rows(), "{question} {tools}", 1.0)
+        (line,) = task.schemas.splitlines()
+        described = json.loads(line)["function"]
+        assert described["name"] == "bash" and described["parameters"]["required"] == ["command"]
+        assert described["parameters"]["properties"]["command"]["type"] == "string"
+        with pytest.raises(ValueError, match="requires `task_dir`"):
+            task.reset(Problem("How many files are there?", None))

@@ -40,6 +40,7 @@ class Framing:
 
     def fitted(self, texts: Sequence[str], ended: bool, room: int) -> list[int] | None:
         """The frame, with long texts cut to what `room` tokens leave; None where they may not be, or cannot."""
+        texts = [sound(text) for text in texts]
         bound = 2 * WIDE * max(room, 1)  # what is longer is not encoded as a whole
         if all(len(text) <= bound for text in texts) and len(ids := self.frame(texts, ended)) <= room:
             return ids
@@ -172,6 +173,11 @@ class Framing:
                         f"the chat template rewrites earlier turns ({call!r} became {self.decoded(before)[-60:]!r}), "
                         "and rollout.turns.thinking=refuse; keep goes on with what was written"
                     )
+
+
+def sound(text: str) -> str:
+    """Halves of a character, which no tokenizer takes, are joined; one that stands alone becomes U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def named(text: str, names: dict[str, str]) -> str:

@@ -2,11 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Any, Protocol, get_args, runtime_checkable
 
-from isentropic.task import Problem, Split, Task, Verdict
+from isentropic.task import Problem, Split, Status, Task, Verdict
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,18 @@ def check_reply(reply: Any) -> Reply:
     verdict: Any = reply.verdict
     if verdict is not None and not isinstance(verdict, Verdict):
         raise TypeError(f"step gave {verdict!r:.60}, where a Verdict or None must be")
-    if verdict is not None and not isfinite(verdict.reward):
+    counts: tuple[Any, ...] = (reply.calls, reply.failed)
+    if not all(isinstance(count, int) for count in counts) or not 0 <= reply.failed <= reply.calls:
+        raise ValueError(f"step counted calls={reply.calls}, failed={reply.failed}")
+    if not 0 <= reply.seconds < inf or reply.void not in (True, False):
+        raise ValueError(f"step gave seconds={reply.seconds}, void={reply.void}")
+    return reply if verdict is None else replace(reply, verdict=check_verdict(verdict))
+
+
+def check_verdict(verdict: Verdict) -> Verdict:
+    """Of plain numbers. Raises TypeError or ValueError for what is none."""
+    if not isfinite(verdict.reward):
         raise ValueError(f"step gave a reward of {verdict.reward}, which is not finite")
-    if not 0 <= reply.failed <= reply.calls or not reply.seconds >= 0:
-        raise ValueError(f"step counted calls={reply.calls}, failed={reply.failed}, seconds={reply.seconds}")
-    return reply
+    if verdict.correct not in (True, False) or verdict.status not in get_args(Status):
+        raise ValueError(f"step gave a verdict with correct={verdict.correct!r:.60} and status={verdict.status!r:.60}")
+    return Verdict(float(verdict.reward), bool(verdict.correct), verdict.status)

@@ -32,6 +32,11 @@ def awaited(result: Coroutine[Any, Any, Any]) -> Any:
         return threads.submit(asyncio.run, result).result()
 
 
+def now(result: Any) -> Any:
+    """What a method returned, or what it does where it is a coroutine."""
+    return awaited(result) if inspect.iscoroutine(result) else result
+
+
 @dataclass(frozen=True)
 class Tools:
     """One episode: a turn without a call ends it."""
@@ -44,7 +49,7 @@ class Tools:
         """Calls the tools that a turn asks for; one that asks for none ends the episode, and the reward is read."""
         asked = CALL.findall(text)
         if not asked:
-            return Reply("", verdict_of(reward_of(self.world), self.solved))
+            return Reply("", verdict_of(now(reward_of(self.world)), self.solved))
         start = thread_time()
         results = [self.called(one) for one in asked]
         first, *more = [said for said, _ in results]
@@ -59,7 +64,7 @@ class Tools:
             if name not in self.names:
                 raise ValueError(f"there is no tool {name}; there are {', '.join(self.names)}")
             result = getattr(self.world, name)(**arguments)
-            return str(awaited(result) if inspect.iscoroutine(result) else result), True
+            return str(now(result)), True
         except Exception as error:  # also of what a model wrote that is no call
             return json.dumps({"error": str(error) or type(error).__name__}, ensure_ascii=False), False
 
