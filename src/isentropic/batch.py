@@ -57,6 +57,8 @@ class RolloutBatch(Rows):
     # the id of its content, the same whenever it is asked; that of the group where nobody says
     problem: Group = field(default=cast(Tensor, None), kw_only=True)
     turn: Ids = field(default=cast(Tensor, None), kw_only=True)  # which completion of its row a token is in or follows
+    # updates between the policy that drew a token and the one that learns from it; 0 where nobody says
+    staleness: Ids = field(default=cast(Tensor, None), kw_only=True)
     void: Flag = field(default=cast(Tensor, None), kw_only=True)  # rows with a turn without an action or an answer
     calls: Group = field(default=cast(Tensor, None), kw_only=True)  # of tools, in the whole row
 
@@ -67,6 +69,8 @@ class RolloutBatch(Rows):
             object.__setattr__(self, "problem", own["group"])
         if own["turn"] is None:
             object.__setattr__(self, "turn", torch.zeros_like(own["tokens"], dtype=torch.long))
+        if own["staleness"] is None:
+            object.__setattr__(self, "staleness", torch.zeros_like(own["tokens"], dtype=torch.long))
         if own["void"] is None:
             object.__setattr__(self, "void", torch.zeros_like(own["truncated"]))
         if own["calls"] is None:

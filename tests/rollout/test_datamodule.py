@@ -38,8 +38,8 @@ def test_each_rollout_is_written_by_the_policy_that_reads_it(parts, tmp_path):
     gaps = []
 
     class Gaps(WeightSync):
-        def compare(self, module, of_now):
-            super().compare(module, of_now)
+        def compare(self, module):
+            super().compare(module)
             gaps.append(float(module.trainer.callback_metrics["sampler/logp_gap"]))
 
     module = parts.learner(size=32, temperature=0.7)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from isentropic.planning.architecture import Architecture
@@ -12,6 +12,9 @@ from isentropic.runs.metrics import read_metrics
 # read and optimizer are parts of update; wait is there where rollouts are drawn ahead
 PHASES = ("step", "sample", "sleep", "update", "read", "optimizer", "wait", "sync")
 MEMORY = ("update_allocated", "update_reserved", "update_used", "rollout_allocated", "rollout_used", "slept")
+
+# of the answers: their mean length, slot-steps of the engine without a sequence, and updates since they were drawn
+ROLLOUT = ("rollout/length", "sampler/idle_share", "rollout/staleness", "rollout/staleness_max")
 
 Row = Mapping[str, float]
 
@@ -23,7 +26,7 @@ class Shapes:
     prompts: int
     group_size: int
     prompt_tokens: int
-    response_tokens: int
+    response_tokens: float  # of each answer, or their mean
     updates: int
 
     @property
@@ -31,12 +34,12 @@ class Shapes:
         return self.prompts * self.group_size
 
     @property
-    def written(self) -> int:
+    def written(self) -> float:
         """Tokens of the answers."""
         return self.answers * self.response_tokens
 
     @property
-    def tokens(self) -> int:
+    def tokens(self) -> float:
         """All that the policy learns from, prompts included."""
         return self.answers * (self.prompt_tokens + self.response_tokens)
 
@@ -55,7 +58,13 @@ def seconds(lines: Sequence[Row]) -> dict[str, Any]:
     steps = [{p: row[f"throughput/{p}_seconds"] for p in PHASES if f"throughput/{p}_seconds" in row} for row in lines]
     later = steps[1:] or steps
     middle = {phase: median(step[phase] for step in later) for phase in later[0]}
-    return {"median": middle, "first": steps[0], "steps": steps}
+    mean = fmean(step["step"] for step in later)  # rollouts whose answers go on take their turns in being long
+    return {"median": middle, "first": steps[0], "steps": steps, "mean_step": mean}
+
+
+def later(lines: Sequence[Row], name: str) -> float:
+    """The mean of a metric over the rollouts after the first, or of the first where it is all."""
+    return fmean(row[name] for row in lines[1:] or lines)
 
 
 def memory(lines: Sequence[Row]) -> dict[str, float]:
@@ -82,7 +91,7 @@ def mfu(model: Architecture, shapes: Shapes, took: Mapping[str, float], ranks: i
     Six operations per parameter and token; recomputation is not counted, nor is attention but in the last.
     """
     inside = model.layers * model.layer + model.hidden
-    attention = 3 * shapes.answers * model.attention(shapes.prompt_tokens + shapes.response_tokens)
+    attention = 3 * shapes.answers * model.attention(round(shapes.prompt_tokens + shapes.response_tokens))
     per_second = 1 / (took["update"] * ranks * peak)
     return {
         "all parameters": 6.0 * model.parameters * shapes.tokens * per_second,

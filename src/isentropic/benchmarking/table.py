@@ -22,12 +22,13 @@ def text(found: dict[str, Any]) -> str:
         "",
         f"{found['model']['name']}: {found['model']['parameters'] / 1e9:.2f} B parameters, {found['ranks']} x "
         f"{found['card'] or 'CPU'}; {shapes['prompts']} x {shapes['group_size']} answers of "
-        f"{shapes['prompt_tokens']} + {shapes['response_tokens']} tokens",
+        f"{shapes['prompt_tokens']} + {shapes['response_tokens']:.0f} tokens",
         "",
         f"{'seconds':<34}{'median':>10}{'first':>10}{'planned':>10}",
         *phases(found),
         "",
         *(f"{name:<34}{value:>10,.0f}" for name, value in rates(found)),
+        *(f"{name:<34}{value:>10.3f}" for name, value in found.get("rollout", {}).items()),
         *(f"{f'MFU of the update, {name}':<44}{value:>10.3f}" for name, value in found.get("mfu", {}).items()),
         *(f"{f'GiB, {name}':<34}{value:>10.1f}" for name, value in found["memory"].items()),
     ]
@@ -55,6 +56,8 @@ def phases(found: dict[str, Any]) -> Iterator[str]:
         if phase == "update":
             yield from (line(part, middle, first, 0.0, "  ") for part in PARTS if part in middle)
     yield line("step", middle, first, plan["step_seconds"])  # less than their sum where two go on at a time
+    if mean := found["seconds"].get("mean_step"):
+        yield line("step, mean", {"step, mean": mean}, {}, 0.0)
 
 
 def line(phase: str, middle: dict[str, float], first: dict[str, float], planned: float, indent: str = "") -> str:

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.run import rollouts_of
+from isentropic.distributed import gather
 from isentropic.reductions import masked_mean
 from isentropic.runs.files import EXAMPLE, write_whole
 
@@ -45,7 +46,7 @@ class RolloutReport(Callback):
             if trainer.is_global_zero and (sentence := rollouts_of(trainer).unrepeatable()):
                 print(escape(f"warning: {sentence}"), file=sys.stderr, flush=True)
         report = rollouts_of(trainer).report
-        pl_module.log_dict(report | describe(batch))
+        pl_module.log_dict(report | describe(batch) | staleness(batch, rollouts_of(trainer).most_stale))
         if report["rollout/filled"] < 1 and trainer.is_global_zero:
             print(
                 f"rollout {batch_idx + 1}: {report['rollout/filled']:.0%} of the groups wanted were kept after "
@@ -63,3 +64,14 @@ def describe(batch: RolloutBatch) -> dict[str, float]:
     }
     everything = torch.ones_like(batch.correct)
     return {f"rollout/{name}": float(masked_mean(values, everything)) for name, values in rows.items()}
+
+
+def staleness(batch: RolloutBatch, most: int) -> dict[str, float]:
+    """Of the tokens of all ranks: updates since they were drawn, and the share that is so old; on-policy nothing."""
+    if not most:
+        return {}
+    age = batch.staleness.float()
+    oldest = gather(torch.where(batch.mask, age, 0).max()[None]).max()
+    shares = {f"rollout/staleness_{k}": float(masked_mean((age == k).float(), batch.mask)) for k in range(most + 1)}
+    mean = float(masked_mean(age, batch.mask))
+    return {"rollout/staleness": mean, "rollout/staleness_max": float(oldest)} | shares

@@ -152,6 +152,7 @@ def describe(row: int, batch: ScoredBatch, by_token: TokenValues, tokenizer: Tok
         "limits": {name: one_or_all(numbers(value[row][chosen])) for name, value in by_token.limits.items()},
         "clipped": places(by_token.clipped),
         "touched": places(by_token.affected),
+        **({"staleness": batch.staleness[row][chosen].tolist()} if batch.staleness[row].any() else {}),
         **between(batch.tokens[row, first : last + 1], chosen[first : last + 1], batch.turn[row][chosen], tokenizer),
     }
 

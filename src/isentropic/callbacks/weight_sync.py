@@ -54,7 +54,7 @@ class WeightSync(SamplerPhases):
         self, trainer: Trainer, pl_module: LightningModule, outputs: STEP_OUTPUT, batch: RolloutBatch, batch_idx: int
     ) -> None:
         data, policy = rollouts_of(trainer), policy_of(pl_module)
-        self.compare(policy, of_now=not data.one_step_off_policy)
+        self.compare(policy)
         if data.one_step_off_policy:
             start = perf_counter()
             data.wait_for_pending()
@@ -96,10 +96,10 @@ class WeightSync(SamplerPhases):
         self.check(gap, f"a fixed sequence, right after the weights were sent; they did not arrive, {rounds}")
         return gap
 
-    def compare(self, policy: PolicyModule, of_now: bool) -> None:
+    def compare(self, policy: PolicyModule) -> None:
         """The sampler's log-probs of its own completions against the policy's reading of them, before any update.
 
-        Where they were not drawn by the policy of now, the two must differ, and there is no alarm.
+        Tokens that an older policy drew must differ, and raise no alarm.
         """
         assert policy.last_rollout
         batch, *_ = policy.last_rollout
@@ -112,7 +112,9 @@ class WeightSync(SamplerPhases):
         policy.log_dict({"sampler/logp_gap": gap, "sampler/logp_gap_max": worst})
         turns = {turn: float(masked_mean(difference, known & tokens)) for turn, tokens in first_turns(batch).items()}
         policy.log_dict({f"sampler/logp_gap_{turn}": value for turn, value in turns.items() if isfinite(value)})
-        if of_now:
+        fresh = known & (batch.staleness == 0)
+        if masked_mean(fresh.float(), batch.mask) > 0:
+            gap = float(masked_mean(difference, fresh))
             self.check(gap, "the sampler's own completions; weights, prefix cache, temperature or masks differ")
 
     def check(self, gap: float, where: str) -> None:

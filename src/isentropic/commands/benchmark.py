@@ -1,7 +1,8 @@
 """How fast is it here? `isentropic benchmark benchmark.model=1.5b --vs trl`: a run of random weights.
 
-All that a run has, on made-up problems with answers of one length; every setting of a run is a setting here. Prints and
-writes seconds by phase, tokens per second, MFU and memory, beside what the plan says. docs/benchmark.md
+All that a run has, on made-up problems with answers of one length, or of mixed ones (`benchmark.lengths=long_cot`);
+every setting of a run is a setting here. Prints and writes seconds by phase, tokens per second, MFU and memory, beside
+what the plan says. docs/benchmark.md
 """
 
 import json
@@ -10,8 +11,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -21,6 +23,9 @@ from isentropic.config.early import check_hardware
 from isentropic.config.entry import CONFIGS, main, rank
 from isentropic.config.process import task_overrides
 from isentropic.runs.files import METRICS
+
+if TYPE_CHECKING:
+    from isentropic.benchmarking.lengths import MixedLengths
 
 CONFIG = ("algorithm", "lengths", "policy", "rollout", "sampler", "task", "trainer")  # what a plan is made of
 
@@ -50,7 +55,10 @@ def measured(cfg: DictConfig) -> dict[str, Any]:
 
     with bad_input("benchmark.model"):
         model.write(Path(cfg.benchmark.folder), entry(cfg))
+    lengths = mixed_lengths(cfg)
     with parts(cfg) as (trainer, policy, data):
+        if lengths is not None:
+            data.generator = replace(data.generator, limit=lengths)
         trainer.fit(policy, data)
         found: dict[str, Any] = {}
         if rank() == 0:
@@ -58,6 +66,18 @@ def measured(cfg: DictConfig) -> dict[str, Any]:
             write(Path(cfg.benchmark.out), found)
         trainer.strategy.barrier()  # a rank that fails while it ends takes the first with it
     return found
+
+
+def mixed_lengths(cfg: DictConfig) -> "MixedLengths | None":
+    """Those of benchmark.lengths, by which the plan expects answers too; None where all have one length."""
+    from isentropic.benchmarking.lengths import mixed
+
+    if cfg.benchmark.lengths is None:
+        return None
+    with bad_input("benchmark.lengths"):
+        lengths = mixed(cfg.benchmark.lengths, cfg.paths.assets + "/lengths.yaml", cfg.benchmark.response_tokens)
+    cfg.lengths.share = lengths.mean / lengths.longest
+    return lengths
 
 
 def entry(cfg: DictConfig) -> dict[str, Any]:
@@ -75,6 +95,8 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
     card = card_here(cfg)
     sizes = figures.Shapes(**{name: cfg.benchmark[name] for name in figures.Shapes.__dataclass_fields__})
     lines = figures.rows(Path(cfg.paths.output) / METRICS)
+    if cfg.benchmark.lengths is not None:
+        sizes = replace(sizes, response_tokens=figures.later(lines, "rollout/length"))
     took = figures.seconds(lines)
     model = architecture(cfg.policy.model.path, cfg.architectures)
     found: dict[str, Any] = {
@@ -87,6 +109,7 @@ def report(cfg: DictConfig, ranks: int) -> dict[str, Any]:
         "seconds": took,
         "tokens_per_second_and_rank": figures.rates(sizes, took["median"], ranks),
         "memory": figures.memory(lines),
+        "rollout": {name: figures.later(lines, name) for name in figures.ROLLOUT if name in lines[0]},
     }
     if card is not None:
         found["mfu"] = figures.mfu(model, sizes, took["median"], ranks, card.flops)

@@ -19,7 +19,7 @@ NO_ANSWER = (
 OF_THE_MACHINE = (
     "path", "file", "timeout", "log", "devices", "device", "max_num_seqs", "max_num_batched_tokens", "kv_cache_gib",
     "workers", "cage", "memory", "gpu_memory_utilization", "tensor_parallel_size", "enforce_eager", "fast_decode",
-    "transfer",
+    "transfer", "cudagraph_sequences",
 )  # fmt: skip
 
 

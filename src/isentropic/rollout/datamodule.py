@@ -1,7 +1,7 @@
 """RolloutDataModule: a stream to learn from, problems to be judged on."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sys import maxsize
 from typing import Any
@@ -11,8 +11,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from isentropic.distributed import world_size
 from isentropic.reward.correct import Correct
-from isentropic.reward.length import Length
 from isentropic.reward.total import Rewards
+from isentropic.rollout.checks import check_decoding, check_group, check_numbers, check_partial, check_rewards, stopped
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import RolloutGenerator
 from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
@@ -24,7 +24,6 @@ from isentropic.sampler import Decoding, Sampler
 from isentropic.sampler.ends import ends_by
 from isentropic.task import Problem, Split, Task
 from isentropic.task.audit import FEW_PROBLEMS, short
-from isentropic.task.environment import Environment
 
 READ = 256  # prompts of a split that are measured before the run; the sampler refuses what slips through
 
@@ -83,6 +82,8 @@ class RolloutDataModule(LightningDataModule):
         one_step_off_policy: bool,  # each rollout is sampled during the update before it, by the policy before that
         seed: int,
         turns: Turns | None = None,  # budgets of an environment's episodes
+        partial: bool = False,  # answers go on after the weights change, so that none is waited for with idle slots
+        max_staleness: int = 1,  # updates between the drawing of a token and learning from it, with partial
     ) -> None:
         super().__init__()
         check_group(batch_size, group_size)
@@ -90,19 +91,15 @@ class RolloutDataModule(LightningDataModule):
         decoding = stopped(task, decoding, "rollout.decoding")
         evaluation = replace(evaluation, decoding=stopped(task, evaluation.decoding, "rollout.evaluation.decoding"))
         check_rewards(reward, curation)
-        for name, value in (("steps", steps), ("max_tries", max_tries), ("problems", problems)):
-            if value is not None and value < 1:
-                raise ValueError(f"rollout.{name}={value} must be at least 1")
-        if problems is not None and problems > len(task.problems("train")):
-            raise ValueError(
-                f"rollout.problems={problems} is more than the {len(task.problems('train'))} problems of the train "
-                "split; null takes all"
-            )
+        if partial:
+            check_partial(task, sampling, max_staleness)
+        check_numbers(task, steps, max_tries, problems)
         self.task, self.sampler, self.decoding = task, sampler, decoding
         self.reward, self.curation, self.sampling = reward, curation, sampling
         self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
+        self.partial, self.max_staleness = partial, max_staleness
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
         if template := template_of(chat_template):
             self.tokenizer.chat_template = template
@@ -128,7 +125,7 @@ class RolloutDataModule(LightningDataModule):
             self.stream = RolloutStream(
                 self.generator, self.problems_of("train"), self.reward, self.curation, self.sampling, self.decoding,
                 self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
-                self.one_step_off_policy,
+                self.one_step_off_policy, self.max_staleness if self.partial else None,
             )  # fmt: skip
         return self.stream
 
@@ -161,6 +158,11 @@ class RolloutDataModule(LightningDataModule):
 
     def teardown(self, stage: str) -> None:
         self.reward.close()
+
+    @property
+    def most_stale(self) -> int:
+        """Updates that a token may be old when it is learnt from; 0 on-policy."""
+        return self.max_staleness if self.partial else int(self.one_step_off_policy)
 
     def wait_for_pending(self) -> None:
         """To be called before the sampler takes other weights."""
@@ -239,58 +241,3 @@ class RolloutDataModule(LightningDataModule):
                     f"a {split} prompt has {longest} tokens; with max_tokens={decoding.max_tokens}{read} it does not "
                     f"fit sampler.max_model_len={context}; raise that to {needed}"
                 )
-
-
-def check_group(size: int, group: int) -> None:
-    """Raises ValueError for a batch that is no multiple of the group, with the nearest that is."""
-    if group < 1 or size < 1:
-        raise ValueError(f"rollout.batch_size={size} and rollout.group_size={group} must be at least 1")
-    if size % group:
-        lower = size // group * group
-        fit = f"the nearest that fit are {lower} and {lower + group}" if lower else f"the smallest that fits is {group}"
-        raise ValueError(f"rollout.batch_size={size} is not a multiple of rollout.group_size={group}; {fit}")
-
-
-def stopped(task: Task, decoding: Decoding, key: str) -> Decoding:
-    """With the text that ends a turn of an environment. Raises ValueError where another one is asked for."""
-    if not isinstance(task, Environment) or task.stop is None:
-        return decoding
-    if decoding.stop not in (None, task.stop):
-        raise ValueError(
-            f"{key}.stop={decoding.stop!r} is not what ends a turn of the task, {task.stop!r}; leave it out"
-        )
-    return replace(decoding, stop=task.stop)
-
-
-def check_rewards(reward: Rewards, curation: Mapping[str, Curator]) -> None:
-    """Raises ValueError where a curator forgets rewards, or length is charged twice."""
-    others = [name for name, one in reward.parts.items() if not isinstance(one, Correct)]
-    for key, curator in curation.items():
-        if curator.replaces_reward and others:
-            raise ValueError(
-                f"rollout.curation.{key} replaces every reward by the verdict, and {others[0]} would be lost; leave it "
-                "out: reward.correct.weight=2 sets right and wrong as far apart as 1 and -1 are"
-            )
-        if curator.charges_length and any(isinstance(one, Length) for one in reward.parts.values()):
-            raise ValueError(
-                f"rollout.curation.{key} and the reward length both charge for length; leave one of them out"
-            )
-
-
-def check_decoding(decoding: Decoding) -> None:
-    """Raises ValueError for greedy or truncated sampling in training.
-
-    The policy's log-probs are over the whole vocabulary; log(kept mass) would leak into every importance ratio.
-    """
-    if decoding.greedy:
-        raise ValueError(
-            f"rollout.decoding.temperature={decoding.temperature} is not above 0: a prompt would get the same answer "
-            "each time, and a group of equals teaches nothing (rollout.evaluation.decoding.temperature may be 0)"
-        )
-    for name, off in (("top_p", 1), ("top_k", 0), ("min_p", 0)):
-        value = getattr(decoding, name)
-        if value != off:
-            raise ValueError(
-                f"rollout.decoding.{name}={value} truncates sampling, and the importance ratio is of the whole "
-                f"distribution; train with {name}={off} (rollout.evaluation.decoding.{name} is free)"
-            )

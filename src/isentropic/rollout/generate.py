@@ -1,6 +1,6 @@
 """Problems to judged completions: encode, sample, verify, collate; or play, where the task is an environment."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -14,7 +14,7 @@ from isentropic.rollout.framing import Framing
 from isentropic.rollout.play import Player, Transcript
 from isentropic.rollout.prompts import PromptEncoder
 from isentropic.rollout.turns import Turns
-from isentropic.sampler import Decoding, Sampler
+from isentropic.sampler import Completion, Decoding, Request, Sampler
 from isentropic.task import Problem, Task, Verdict
 from isentropic.task.environment import Environment
 
@@ -37,6 +37,7 @@ class RolloutGenerator:
     prompts: PromptEncoder
     seed: int  # of the run: each request draws from its own
     turns: Turns | None = None  # of an environment
+    limit: Callable[[int], int] | None = None  # tokens that the answer of a seed may have, where not max_tokens
 
     @cached_property
     def player(self) -> Player | None:
@@ -66,8 +67,23 @@ class RolloutGenerator:
         prompts = [self.prompts.encode(problem) for problem in problems]
         seeds = [self.seed_of(draw, group, apart or count) for group in groups]
         with doing("sampling"):
-            answers = self.sampler.sample(prompts, count, seeds, decoding)
-        completions = [completion for group in answers for completion in group]
+            if self.limit is None:
+                answers = self.sampler.sample(prompts, count, seeds, decoding)
+                completions = [completion for group in answers for completion in group]
+            else:
+                asked = zip(repeat(prompts, count), [seed + i for seed in seeds for i in range(count)], strict=True)
+                completions = self.sampler.write([Request(p, seed, self.limit(seed)) for p, seed in asked], decoding)
+        return self.judged(problems, prompts, completions, groups, count)
+
+    def judged(
+        self,
+        problems: Sequence[Problem],
+        prompts: Sequence[Sequence[int]],
+        completions: Sequence[Completion],
+        groups: Sequence[int],
+        count: int,
+    ) -> Generated:
+        """`count` completions of each problem, as text, verified and collated."""
         texts = self.prompts.tokenizer.batch_decode(
             [completion.tokens for completion in completions],
             skip_special_tokens=True,

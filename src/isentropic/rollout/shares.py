@@ -65,7 +65,7 @@ def charges(seen: Counter[str], names: Sequence[str]) -> dict[str, float]:
 
 
 def since(before: tuple[int, int] | None, now: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Tokens read and of these cached between two counts; None where the engine does not count."""
+    """Of two counts of an engine what was added between two times; None where it does not count."""
     return None if before is None or now is None else (now[0] - before[0], now[1] - before[1])
 
 
@@ -73,6 +73,12 @@ def cached_share(read: tuple[int, int] | None) -> dict[str, float]:
     """Over all ranks; nothing where their engines do not say."""
     tokens, cached = average(torch.tensor(read or (0, 0), dtype=torch.float64)).tolist()
     return {"sampler/cached_share": cached / tokens} if tokens else {}
+
+
+def idle_share(slots: tuple[int, int] | None) -> dict[str, float]:
+    """Over all ranks, of the engines' places for a sequence in all steps; nothing where they do not say."""
+    places, idle = average(torch.tensor(slots or (0, 0), dtype=torch.float64)).tolist()
+    return {"sampler/idle_share": idle / places} if places else {}
 
 
 def means_of_reasoning(seen: Counter[str]) -> dict[str, float]:

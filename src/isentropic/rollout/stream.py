@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from isentropic.batch import RolloutBatch
-from isentropic.distributed import average, gather_pairs, largest, rank, world_size
+from isentropic.distributed import average, gather_objects, gather_pairs, largest, rank, world_size
 from isentropic.phases import doing
 from isentropic.reductions import group_mean
 from isentropic.reward import Answer
@@ -17,12 +17,14 @@ from isentropic.reward.total import PARTS, Rewards, Tally, means
 from isentropic.rollout.collate import concatenate
 from isentropic.rollout.curation import Curator
 from isentropic.rollout.generate import Generated, RolloutGenerator
+from isentropic.rollout.partial import PartialRollouts
 from isentropic.rollout.reasoning import tally_of_reasoning
 from isentropic.rollout.reflection import reflects
 from isentropic.rollout.sampling import Asked, Order, ProblemSampler
 from isentropic.rollout.shares import (
     cached_share,
     charges,
+    idle_share,
     means_of_reasoning,
     shares,
     shares_of_turns,
@@ -50,13 +52,14 @@ class Drawn:
     rates: list[tuple[float, float]]  # of each group asked, its turn and the share that was right
     fallback: RolloutBatch | None
     read: tuple[int, int] | None  # prompt tokens that the engine was given for it, and how many of them it had cached
+    slots: tuple[int, int] | None  # of the engine in all steps of it, and how many of them had no sequence
 
 
 class RolloutStream:
     """Sized, so that Lightning fetches rollout k + 1 only after update k. Its position is part of the checkpoint.
 
     Where it draws ahead, rollout k + 1 is drawn during update k, by the policy before it; a resumed run draws it again,
-    by the policy it resumes with.
+    by the policy it resumes with. Partial rollouts are saved as they are, and go on.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class RolloutStream:
         max_tries: int,  # rounds of asking for one rollout
         seed: int,
         ahead: bool,
+        staleness: int | None = None,  # at most so many updates between drawing and learning; None is whole answers
     ) -> None:
         self.generator, self.problems, self.decoding = generator, problems, decoding
         self.rewards, self.curate, self.sampling = rewards, curate, sampling
@@ -88,7 +92,13 @@ class RolloutStream:
         self.example: Answer | None = None  # the first of this run
         self.report: dict[str, float] = {}  # of the last rollout, over all ranks
         self.aside = ThreadPoolExecutor(1) if ahead else None
-        self.coming: Future[Drawn] | None = None
+        self.coming: Future[Drawn | None] | None = None
+        self.partial: PartialRollouts | None = None
+        if staleness is not None:
+            share = prompts // world_size()
+            self.partial = PartialRollouts(
+                generator, self.numbered, decoding, share, group, staleness, steps, rank(), world_size()
+            )
 
     def __len__(self) -> int:
         return self.steps
@@ -100,21 +110,37 @@ class RolloutStream:
             if self.step <= FIRST:
                 self.memory.check()
             if self.aside and self.step < self.steps:
-                self.snapshot = self.memory.snapshot()
-                self.coming = self.aside.submit(self.draw)
+                self.coming = self.draw_ahead(self.aside)
             yield rollout
 
+    def draw_ahead(self, aside: ThreadPoolExecutor) -> "Future[Drawn | None]":
+        """The next rollout, or of partial ones what comes of it and of later ones until the weights change."""
+        if self.partial:
+            self.partial.halting.clear()
+            return aside.submit(self.partial.write_ahead, self.step - 1, self.step)
+        self.snapshot = self.memory.snapshot()
+        return aside.submit(self.draw)
+
     def wait_for_pending(self) -> None:
-        """Waits for what is being drawn, so that the sampler may take other weights."""
+        """Waits for what is being drawn, or halts it if it is partial, so that the sampler may take other weights."""
+        if self.partial:
+            self.partial.halting.set()
         if self.coming:
             wait([self.coming])
+
+    def numbered(self, number: int) -> Problem:
+        """That of a group of partial rollouts."""
+        return self.problems[self.sampling.order(self.problems, 0, self.prompts, self.seed)(number)]
 
     def fill(self) -> RolloutBatch:
         """The next rollout; the only place where ranks meet, as an update may run while another is drawn."""
         with doing("rollout"):
-            return self.filled(self.coming.result() if self.coming else self.draw())
+            if self.partial:
+                self.wait_for_pending()
+            drawn = self.coming.result() if self.coming else None
+            return self.filled(self.draw() if drawn is None else drawn, ahead=drawn is not None)
 
-    def filled(self, drawn: Drawn) -> RolloutBatch:
+    def filled(self, drawn: Drawn, ahead: bool) -> RolloutBatch:
         """The batch of what was drawn, its report, and the position after it; the fallback where nothing was kept."""
         self.coming = self.snapshot = None
         tries = largest(drawn.tries)  # ranks need not ask equally often
@@ -124,12 +150,15 @@ class RolloutStream:
         self.report |= charges(drawn.seen, [name for name, curator in self.curate.items() if curator.charges])
         if self.generator.player:
             self.report |= shares_of_turns(drawn.seen)
-        self.report |= cached_share(drawn.read)
+        self.report |= cached_share(drawn.read) | idle_share(drawn.slots)
         self.report |= means(over_ranks(drawn.rewards, self.rewards), self.rewards)
         if self.sampling.state_dict():
             self.sampling.observe(self.asked(drawn), tries * self.prompts, self.prompts)
         self.position += tries * self.prompts
-        return drawn.batch if len(drawn.batch.tokens) or drawn.fallback is None else drawn.fallback
+        if self.partial:
+            self.position = largest(self.partial.begun) * world_size()
+        batch = drawn.batch if len(drawn.batch.tokens) or drawn.fallback is None else drawn.fallback
+        return replace(batch, staleness=batch.mask.long()) if ahead else batch
 
     def asked(self, drawn: Drawn) -> list[Asked]:
         """What all ranks asked, in its order. All ranks must call."""
@@ -146,7 +175,7 @@ class RolloutStream:
         seen, tally_of_rewards = Counter[str](), Tally()
         fallback: RolloutBatch | None = None
         order = self.sampling.order(self.problems, self.position, self.prompts, self.seed)
-        rates, before = list[tuple[float, float]](), self.generator.sampler.read
+        rates, before, slots = list[tuple[float, float]](), self.generator.sampler.read, self.generator.sampler.slots
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
             asked, answers = self.round(order, len(kept) * self.prompts)
             self.example = self.example or answers[0]
@@ -163,11 +192,14 @@ class RolloutStream:
             kept.append(self.curated(asked, seen))
             fallback = fallback or first_groups(asked, 1)
         self.generator.sampler.participate_idle(self.decoding)
-        read, batch = since(before, self.generator.sampler.read), first_groups(concatenate(kept), wanted)
-        return Drawn(batch, len(kept), seen, tally_of_rewards, order, rates, fallback, read)
+        read, slots = since(before, self.generator.sampler.read), since(slots, self.generator.sampler.slots)
+        batch = first_groups(concatenate(kept), wanted)
+        return Drawn(batch, len(kept), seen, tally_of_rewards, order, rates, fallback, read, slots)
 
     def round(self, order: Order, start: int) -> Generated:
         """This rank's share of the prompts, dealt out in turn: mini-batches hold what those of one rank would."""
+        if self.partial:
+            return self.partial.take(self.step, self.step)
         turns = range(start + rank(), start + self.prompts, world_size())
         problems, ids = [self.problems[order(turn)] for turn in turns], [self.position + turn for turn in turns]
         return self.generator.generate(problems, ids, self.group, self.decoding, draw="train")
@@ -188,12 +220,18 @@ class RolloutStream:
         """All ranks must call. Raises StateError for a part that would forget something."""
         self.memory.check()
         parts = self.memory.state_dict(self.snapshot)
-        return {"step": self.step, "position": self.position} | ({"parts": parts} if parts else {})
+        state = {"step": self.step, "position": self.position} | ({"parts": parts} if parts else {})
+        if self.partial:
+            self.wait_for_pending()
+            state["begun"] = gather_objects(self.partial.state_dict())
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on after the rollout that was saved; parts that a checkpoint does not know start afresh."""
         self.step, self.position = state["step"], state["position"]
         self.memory.load_state_dict(state.get("parts", {}))
+        if self.partial:
+            self.partial.resume(state.get("begun"), self.position)
 
 
 class EvaluationStream:

@@ -22,7 +22,7 @@ NEEDED = ("logp", "entropy", "reward", "group")
 PER_TOKEN = ("logp", "entropy", "sensitivity", "sampler_logp", "ref_logp", "new_logp", "new_entropy", "new_sensitivity")
 READ = ("correct", "truncated", "tokens", "texts", "step", "prompt", "turn", "observed")
 LEFT = ("completion", "segments", "estimate", "advantages", "weight", "ratio", "kept", "limits", "clipped", "touched")
-OTHERS = (*READ, *LEFT)
+OTHERS = (*READ, *LEFT, "staleness")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Literal
+from hashlib import blake2b
+from typing import Literal, NamedTuple
 
 from torch import Tensor
 
@@ -62,6 +63,13 @@ class Completion:
     finish: Literal["stop", "length"]
 
 
+class Piece(NamedTuple):
+    """What there is of a completion that was halted; nothing of one that was not begun."""
+
+    tokens: list[int]
+    logp: list[float] | None  # as a completion's
+
+
 Reply = Callable[[int, Completion], "Future[Request | None]"]  # a row's place, and what it wrote, to its next request
 
 
@@ -78,6 +86,11 @@ class Sampler(ABC):
     @property
     def is_remote(self) -> bool:
         """Whether it can answer while the policy learns."""
+        return False
+
+    @property
+    def halts(self) -> bool:
+        """Whether it can stop in the middle of completions, as `write_until` asks for."""
         return False
 
     def check_ranks(self, ranks: int) -> None:
@@ -127,9 +140,32 @@ class Sampler(ABC):
             answers = [(place, future.result()) for place, future in replies]
             going = {place: request for place, request in answers if request is not None}
 
+    def write_until(
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Callable[[int, Completion], object],
+        halted: Callable[[], bool],
+    ) -> dict[int, Piece]:
+        """Begins requests in their order, until all are done or `halted()`.
+
+        Where a request can take the place of one that is done, `at_once` of them are written at a time.
+        `done` is told each completion and its place as soon as it is there, and `halted` is asked after every step.
+        Returns by place what there is of the others; those that were not begun may be left out.
+        """
+        raise SamplerError(f"{type(self).__name__} cannot stop in the middle of its completions")
+
     @property
     def read(self) -> tuple[int, int] | None:
         """Prompt tokens so far, and those of them that were in the cache; None where the engine does not say."""
+
+    @property
+    def slots(self) -> tuple[int, int] | None:
+        """Places for a sequence in all steps so far, and those that had none; None where the engine does not say.
+
+        There are as many at a time as the engine takes, or, where fewer completions are asked for together, as these.
+        """
 
     def participate_idle(self, decoding: Decoding) -> None:
         """To be called when a rank has no more to ask for now: where ranks answer together, the others may have."""
@@ -162,3 +198,8 @@ def silent(found: dict[int, Completion]) -> Reply:
         return nothing
 
     return reply
+
+
+def seed_after(seed: int, length: int) -> int:
+    """Of the rest of a completion whose first `length` tokens were drawn with `seed`, where it is asked for anew."""
+    return int.from_bytes(blake2b(f"{seed}/{length}".encode(), digest_size=8).digest()) >> 1

@@ -2,7 +2,7 @@
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,9 +13,35 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Request, Sampler
+from isentropic.sampler import Completion, Decoding, Piece, Request, Sampler
 from isentropic.sampler.ends import Ends, ends_of
 from isentropic.sampler.validation import check_model, check_requests, check_rows, sharing
+
+
+@dataclass
+class Rows:
+    """What has been written of some requests: a column of tokens and one of log-probs for each step."""
+
+    tokens: list[Tensor]  # of each step [B]
+    logp: list[Tensor]
+    lengths: Tensor  # [B], of those that are done; else 0
+    stopped: Tensor  # [B], whether by an end token or text
+
+    def completions(self) -> Iterator[Completion]:
+        """Of rows that are all done."""
+        rows = zip(torch.stack(self.tokens, 1).tolist(), torch.stack(self.logp, 1).tolist(), strict=True)
+        ended = zip(rows, self.lengths.tolist(), self.stopped.tolist(), strict=True)
+        return (Completion(row[:n], values[:n], "stop" if end else "length") for (row, values), n, end in ended)
+
+    def completion(self, row: int) -> Completion:
+        """Of one that is done."""
+        piece = self.piece(row, int(self.lengths[row]))
+        return Completion(piece.tokens, piece.logp, "stop" if bool(self.stopped[row]) else "length")
+
+    def piece(self, row: int, length: int) -> Piece:
+        """The first so many tokens of a row."""
+        tokens = [int(column[row]) for column in self.tokens[:length]]
+        return Piece(tokens, [float(column[row]) for column in self.logp[:length]])
 
 
 @dataclass
@@ -31,6 +57,7 @@ class TransformersSampler(Sampler):
     max_model_len: int  # tokens of prompt and answer
     max_num_seqs: int  # completions decoded at once; those of one prompt are never split
     model: Any = field(init=False, default=None, repr=False)
+    steps: tuple[int, int] = field(init=False, default=(0, 0))  # rows of all steps, and of these the ones already done
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -55,10 +82,49 @@ class TransformersSampler(Sampler):
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
         check_rows(requests, decoding, self.max_model_len)
         ends = ends_of(self.path, decoding.stop)
-        return [one for part in parts(requests, self.max_num_seqs) for one in self.decode(part, decoding, ends)]
+        batches = parts(requests, self.max_num_seqs)
+        return [one for part in batches for one in self.decode(part, decoding, ends).completions()]
 
-    def decode(self, prompts: list[list[Request]], decoding: Decoding, ends: Ends) -> Iterator[Completion]:
-        """Each list holds the requests of one prompt, which is read once."""
+    @property
+    def halts(self) -> bool:
+        return True
+
+    @torch.no_grad()
+    def write_until(
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Callable[[int, Completion], object],
+        halted: Callable[[], bool],
+    ) -> dict[int, Piece]:
+        """All at one time, as none can take the place of another that is done."""
+        check_rows(requests, decoding, self.max_model_len)
+        ends, first = ends_of(self.path, decoding.stop), 0
+        for part in parts(requests, self.max_num_seqs):
+            told: set[int] = set()
+
+            def look(rows: Rows, first: int = first, told: set[int] = told) -> bool:
+                for row in set(rows.lengths.nonzero()[:, 0].tolist()) - told:
+                    told.add(row)
+                    done(first + row, rows.completion(row))
+                return halted()
+
+            rows = self.decode(part, decoding, ends, look)
+            left = [row for row in range(len(rows.lengths)) if row not in told]
+            if left or halted():
+                return {first + row: rows.piece(row, len(rows.tokens)) for row in left}
+            first += len(rows.lengths)
+        return {}
+
+    def decode(
+        self,
+        prompts: list[list[Request]],
+        decoding: Decoding,
+        ends: Ends,
+        halted: Callable[[Rows], bool] = lambda rows: False,
+    ) -> Rows:
+        """Each list holds the requests of one prompt, which is read once; `halted` is asked after every step."""
         rows = [request for group in prompts for request in group]
         limits = torch.tensor([request.limit for request in rows], device=self.device)
         steps = int(limits.max())
@@ -70,9 +136,8 @@ class TransformersSampler(Sampler):
         if len(rows) > len(prompts):
             cache.batch_select_indices(torch.arange(len(prompts), device=self.device).repeat_interleave(counts))
             logits, mask = logits.repeat_interleave(counts, 0), mask.repeat_interleave(counts, 0)
-        written: list[Tensor] = []
-        logp: list[Tensor] = []
-        lengths, stopped = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.bool)
+        found = Rows([], [], torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.bool))
+        written, logp, lengths, stopped = found.tokens, found.logp, found.lengths, found.stopped
         asked = torch.tensor(ends.ids, dtype=torch.long, device=self.device)
         for step in range(steps):
             if step:
@@ -83,11 +148,16 @@ class TransformersSampler(Sampler):
             logp.append(processed.gather(1, written[-1][:, None])[:, 0])
             stopped |= met(written, torch.isin(written[-1], asked) & (lengths == 0), ends)
             lengths[(lengths == 0) & (stopped | (step + 1 >= limits))] = step + 1
-            if lengths.all():
+            if halted(found) or lengths.all():
                 break
-        rows_of = zip(torch.stack(written, 1).tolist(), torch.stack(logp, 1).tolist(), strict=True)
-        ended = zip(rows_of, lengths.tolist(), stopped.tolist(), strict=True)
-        return (Completion(row[:n], values[:n], "stop" if end else "length") for (row, values), n, end in ended)
+        whole = len(rows) * len(written)
+        used = int(torch.where(lengths > 0, lengths, len(written)).sum())
+        self.steps = (self.steps[0] + whole, self.steps[1] + whole - used)
+        return found
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        return self.steps
 
     def next_logits(self, tokens: Tensor, mask: Tensor, cache: DynamicCache) -> Float[Tensor, "B V"]:
         """After the last of `tokens` [B, T], which are those of `mask` [B, S] that the cache has not read."""

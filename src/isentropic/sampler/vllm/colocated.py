@@ -7,8 +7,8 @@ In return it must leave the process as it found it: random state, thread count, 
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler import Completion, Decoding, Piece, Reply, Request, Sampler, SamplerError, silent
 from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import (
     arriving,
@@ -30,7 +30,7 @@ from isentropic.sampler.validation import (
 )
 from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.conversation import Conversation
-from isentropic.sampler.vllm.engine_args import engine_settings, forget_shared_memory, starting
+from isentropic.sampler.vllm.engine_args import check_graphs, engine_settings, forget_shared_memory, starting
 from isentropic.sampler.vllm.isolation import (
     check_card,
     kept_group,
@@ -68,6 +68,7 @@ class VllmSampler(Sampler):
     tensor_parallel_size: int  # ranks that hold one engine together
     logprobs: str  # of all completions, of a sample (those of one prompt in eight), or none
     fast_decode: bool  # through the scheduler, for steps that only decode; false is the engine's own way for all
+    cudagraph_sequences: int | None = None  # steps of up to so many are CUDA graphs; None is vLLM's own, 512
     engine: Any = field(init=False, default=None, repr=False)
     names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
     loaded: bool = field(init=False, default=False)  # False while the engine's weights are no model's
@@ -76,8 +77,10 @@ class VllmSampler(Sampler):
     tp_group: TensorParallelGroup | None = field(init=False, default=None, repr=False)
     folder: Path | None = field(init=False, default=None, repr=False)  # the engine's own, for its temporary files
     seen: tuple[int, int] = field(init=False, default=(0, 0))  # tokens of prompts, and of these what was in the cache
+    steps: tuple[int, int] = field(init=False, default=(0, 0))  # slots of all steps, and of these the idle ones
 
     def __post_init__(self) -> None:
+        check_graphs(self)
         if self.dtype not in DTYPES:
             raise ValueError(f"sampler.dtype={self.dtype} is not one of {', '.join(DTYPES)}")
         if self.load_format not in ("auto", "dummy"):
@@ -94,6 +97,10 @@ class VllmSampler(Sampler):
     @property
     def returns_logprobs(self) -> bool:
         return self.logprobs == "all"
+
+    @property
+    def halts(self) -> bool:
+        return self.tensor_parallel_size == 1  # ranks that answer together would have to halt together
 
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
@@ -149,14 +156,38 @@ class VllmSampler(Sampler):
         self.run(rows, decoding, silent(found))
         return [found[place] for place in range(len(rows))]
 
+    def write_until(
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Callable[[int, Completion], object],
+        halted: Callable[[], bool],
+    ) -> dict[int, Piece]:
+        check_rows(requests, decoding, self.max_model_len)
+        with self.talking(decoding) as talk:
+            return talk.run_until(rows_of(requests, self.logprobs), at_once, done, halted)
+
     def run(self, rows: list[Row], decoding: Decoding, reply: Reply) -> None:
-        """Each row turn after turn, after waking what sleeps; adds up what was read, and how much of it was cached."""
+        """Each row turn after turn."""
+        with self.talking(decoding) as talk:
+            talk.run(rows, reply)
+
+    @contextmanager
+    def talking(self, decoding: Decoding) -> Generator[Conversation]:
+        """After waking what sleeps; adds up what was read, and how much of it was cached."""
         self.make_ready()
         scheduler = self.scheduler if self.fast_decode else None
-        talk = Conversation(self.engine, scheduler, decoding, ends_of(self.path, decoding.stop))
+        ends = ends_of(self.path, decoding.stop)
+        talk = Conversation(self.engine, scheduler, decoding, ends, self.max_num_seqs)
         with untouched_process(self.enforce_eager), without_search():
-            talk.run(rows, reply)
+            yield talk
         self.seen = (self.seen[0] + talk.prompt_tokens, self.seen[1] + talk.cached_tokens)
+        self.steps = (self.steps[0] + talk.slot_steps, self.steps[1] + talk.idle_steps)
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        return self.steps
 
     @property
     def read(self) -> tuple[int, int]:

@@ -2,21 +2,23 @@
 
 # pyright: basic
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from itertools import islice
 from queue import SimpleQueue
 from typing import Any
 
-from isentropic.sampler import Completion, Decoding, Reply, Request
+from isentropic.sampler import Completion, Decoding, Piece, Reply, Request
 from isentropic.sampler.ends import Ends
-from isentropic.sampler.vllm.sampling_params import Row, completion_of, draws, joined, rest_of
+from isentropic.sampler.vllm.sampling_params import Row, completion_of, draws, joined, piece_of, rest_of
 
 
 class Conversation:
     """The engine steps in this thread. A reply is a future, whose request joins those that are written at present."""
 
-    def __init__(self, engine: Any, scheduler: Any, decoding: Decoding, ends: Ends) -> None:
+    def __init__(self, engine: Any, scheduler: Any, decoding: Decoding, ends: Ends, slots: int) -> None:
         self.engine, self.scheduler = engine, scheduler  # vLLM's LLM; None where the scheduler is vLLM's own
+        self.slots = slots  # sequences that run at one time
         self.decoding, self.ends = decoding, ends
         self.rows: dict[int, Row] = {}  # of the turns that are written at present
         self.written: dict[int, Completion] = {}  # of rows whose turn takes another request
@@ -24,9 +26,11 @@ class Conversation:
         self.arrived: SimpleQueue[tuple[int, Future[Request | None]]] = SimpleQueue()
         self.pending = 0  # replies that are still to come
         self.prompt_tokens = self.cached_tokens = 0  # of turns, as the engine counts them
+        self.slot_steps = self.idle_steps = 0  # a slot in each step of the engine, and those of them without a sequence
 
     def run(self, rows: Sequence[Row], reply: Reply) -> None:
         """Until each row has had its last turn; what a reply raises ends them all, and is raised."""
+        self.slots = min(self.slots, len(rows))
         try:
             self.add(dict(enumerate(rows)))
             while self.running or self.pending:
@@ -34,11 +38,65 @@ class Conversation:
                 if self.running:
                     self.step(reply)
         except BaseException:
-            self.engine.llm_engine.abort_request(list(self.running))
+            self.abort()
             raise
         finally:
             if self.scheduler is not None:
                 self.scheduler.take()
+
+    def run_until(
+        self,
+        rows: Sequence[Row],
+        at_once: int,
+        done: Callable[[int, Completion], object],
+        halted: Callable[[], bool],
+    ) -> dict[int, Piece]:
+        """As a sampler's write_until."""
+        coming, none = iter(enumerate(rows)), Future[Request | None]()
+        self.slots = min(self.slots, at_once, len(rows))
+        none.set_result(None)
+
+        def reply(place: int, completion: Completion) -> "Future[Request | None]":
+            done(place, completion)
+            return none
+
+        try:
+            while not halted():
+                self.add(dict(islice(coming, at_once - len(self.running))))
+                if not self.running:
+                    break
+                self.step(reply)
+                self.replied()
+            return self.halt()
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            if self.scheduler is not None:
+                self.scheduler.take()
+
+    def halt(self) -> dict[int, Piece]:
+        """What has been written of the rows that run, which then run no more."""
+        states = self.engine.llm_engine.output_processor.request_states
+        noted = self.scheduler.noted() if self.scheduler is not None else {}
+        names = {state.external_req_id.split("-")[0]: state for state in states.values()}
+        pieces: dict[int, Piece] = {}
+        for name, place in self.running.items():
+            piece = noted[place] if place in noted else piece_of(names[name])
+            if before := self.written.get(place):
+                logp = None if before.logp is None or piece.logp is None else before.logp + piece.logp
+                piece = Piece(before.tokens + piece.tokens, logp)
+            pieces[place] = piece
+        self.abort()
+        core = self.engine.llm_engine.engine_core.engine_core
+        while getattr(core, "batch_queue", None):  # steps that a card computes ahead, of what has been ended
+            self.engine.llm_engine.step()
+        return pieces
+
+    def abort(self) -> None:
+        """Ends all that runs."""
+        self.engine.llm_engine.abort_request(list(self.running))
+        self.running = {}
 
     def add(self, rows: dict[int, Row]) -> None:
         """New turns of these rows, by their places."""
@@ -67,6 +125,8 @@ class Conversation:
 
     def step(self, reply: Reply) -> None:
         """One step of the engine; what has finished in it is taken from there."""
+        self.slot_steps += self.slots
+        self.idle_steps += max(0, self.slots - len(self.running))
         for output in self.engine.llm_engine.step():
             if not output.finished:
                 continue

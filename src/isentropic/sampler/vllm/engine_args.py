@@ -29,7 +29,11 @@ class EngineSettings(Protocol):
     kv_cache_gib: float | None
     gpu_memory_utilization: float
     enforce_eager: bool
+    cudagraph_sequences: int | None
     tensor_parallel_size: int
+
+
+OWN, ROOM = 512, 40.0  # sequences of vLLM's own CUDA graphs, and GiB of a card that has room for more of them
 
 
 @runtime_checkable
@@ -47,6 +51,33 @@ class ServerSettings(EngineSettings, Protocol):
 
     path: str
     transfer: str
+
+
+def capture_sizes(sampler: EngineSettings, memory: float) -> list[int] | None:
+    """Sequences of the steps that are CUDA graphs, on a card of `memory` GiB; None leaves them to vLLM.
+
+    Those of vLLM's own up to 512, then every 64th up to what the setting says and the engine runs at one time. A step
+    of more sequences than the last is launched kernel by kernel.
+    """
+    last = min(sampler.cudagraph_sequences or 0, sampler.max_num_seqs)
+    if sampler.enforce_eager or last <= OWN or memory < ROOM:
+        return None
+    return [1, 2, 4, *range(8, 256, 8), *range(256, OWN, 16), *range(OWN, last, 64), last]
+
+
+def check_graphs(sampler: EngineSettings) -> None:
+    """Raises ValueError for fewer sequences than vLLM's own, which are never too many."""
+    asked = sampler.cudagraph_sequences
+    if asked is not None and asked <= OWN:
+        raise ValueError(
+            f"sampler.cudagraph_sequences={asked} is not above {OWN}, up to which all steps are CUDA graphs anyway; "
+            "take more, or null"
+        )
+
+
+def card_memory() -> float:
+    """GiB of this process's card; 0 without one."""
+    return torch.cuda.get_device_properties().total_memory / 2**30 if torch.cuda.is_available() else 0.0
 
 
 def engine_settings(sampler: ColocatedSettings) -> dict[str, Any]:
@@ -70,6 +101,8 @@ def engine_settings(sampler: ColocatedSettings) -> dict[str, Any]:
         "use_tqdm_on_load": False,
         "seed": 0,
     }
+    if sizes := capture_sizes(sampler, card_memory()):
+        settings["cudagraph_capture_sizes"] = sizes
     if sampler.fast_decode:
         from isentropic.sampler.vllm.fast_scheduler import scheduler
 
@@ -140,5 +173,7 @@ def server_arguments(sampler: ServerSettings) -> list[str]:
         settings["weight-transfer-config"] = '{"backend": "nccl"}'
     flags = ["--tokens-only", "--skip-tokenizer-init"]
     flags += ["--enforce-eager"] if sampler.enforce_eager else []
+    if sizes := capture_sizes(sampler, card_memory()):
+        flags += ["--cudagraph-capture-sizes", *map(str, sizes)]
     flags += [] if cuda else ["--no-enable-chunked-prefill", "--block-size", str(CPU_BLOCK)]
     return [*(part for name, value in settings.items() for part in (f"--{name}", str(value))), *flags]

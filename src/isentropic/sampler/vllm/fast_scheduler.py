@@ -21,6 +21,7 @@ from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import FullAttentionSpec
 from vllm.v1.request import Request, RequestStatus
 
+from isentropic.sampler import Piece
 from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.sampling_params import LOGPROBS, ROW, WANT_LOGPROBS, Note, Written
 
@@ -65,6 +66,15 @@ class FastDecode:
         written, self.written = self.written, {}
         self.notes.clear()  # of requests that were given up
         return written
+
+    def noted(self: Any) -> dict[Any, Piece]:
+        """What there is of the sequences that go on, by the number in their ROW."""
+        pieces: dict[Any, Piece] = {}
+        for one, note in self.notes.items():
+            if request := self.requests.get(one):
+                logp = None if note.logp is None else list(note.logp)
+                pieces[note.number] = Piece(list(request._output_token_ids), logp)
+        return pieces
 
     def add_request(self: Any, request: Request) -> None:
         """As vLLM's; a request that has a row's number is noted, so that its answer is written here."""

@@ -4,10 +4,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from isentropic.sampler import Completion, Decoding, Request
+from isentropic.sampler import Completion, Decoding, Piece, Request, seed_after
 from isentropic.sampler.ends import Ends
 from isentropic.sampler.validation import sharing
 
@@ -46,8 +45,7 @@ def rest_of(row: Row, written: Completion, ends: Ends) -> Row | Completion:
         return written
     if length >= row.limit:
         return Completion(written.tokens, written.logp, "length")
-    digest = blake2b(f"{row.seed}/{length}".encode(), digest_size=8).digest()
-    return Row([*row.prompt, *written.tokens], int.from_bytes(digest) >> 1, row.says, row.limit - length)
+    return Row([*row.prompt, *written.tokens], seed_after(row.seed, length), row.says, row.limit - length)
 
 
 def joined(first: Completion | None, rest: Completion) -> Completion:
@@ -111,3 +109,11 @@ def completion_of(output: Any, written: Written | None) -> Completion:
     rows = output.logprobs
     logp = [row[token].logprob for row, token in zip(rows, tokens, strict=True)] if rows is not None else None
     return Completion(tokens, logp, finish)
+
+
+def piece_of(state: Any) -> Piece:
+    """What the engine's own books have of a request that is not over."""
+    tokens = list(state.detokenizer.output_token_ids)
+    rows = state.logprobs_processor.logprobs
+    logp = None if rows is None else [row[token].logprob for row, token in zip(rows, tokens, strict=True)]
+    return Piece(tokens, logp)

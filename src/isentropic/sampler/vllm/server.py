@@ -1,6 +1,6 @@
 """vLLM on cards of its own, as `vllm serve`, which the trainer asks over HTTP."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from isentropic.batch import DTYPES
 from isentropic.distributed import rank
-from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, silent
-from isentropic.sampler.ends import ends_of
+from isentropic.sampler import Completion, Decoding, Piece, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler.ends import Ends, ends_of
 from isentropic.sampler.validation import (
     arriving,
     check_arrived,
@@ -23,7 +23,7 @@ from isentropic.sampler.validation import (
 )
 from isentropic.sampler.vllm import asking
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
-from isentropic.sampler.vllm.engine_args import server_arguments
+from isentropic.sampler.vllm.engine_args import check_graphs, server_arguments
 from isentropic.sampler.vllm.http import SOCKET, Service, serve
 from isentropic.sampler.vllm.sampling_params import EVERY, LOGPROBS, WANT_LOGPROBS, Row, rows_of
 from isentropic.sampler.vllm.weight_sync import FileTransfer, NcclTransfer, Transfer
@@ -54,6 +54,7 @@ class VllmServerSampler(Sampler):
     transfer: str  # nccl or file
     timeout: float  # seconds that the server may take to start, and to answer
     log: str  # file that a server which is started writes to
+    cudagraph_sequences: int | None = None  # steps of up to so many are CUDA graphs; None is vLLM's own, 512
     service: Service | None = field(init=False, default=None, repr=False)
     sender: Transfer | None = field(init=False, default=None, repr=False)  # on rank 0
     names: frozenset[str] = field(init=False, default=frozenset())  # of the weights that a load must bring
@@ -61,6 +62,7 @@ class VllmServerSampler(Sampler):
     whole_completions: bool = field(init=False, default=False)  # whether its scheduler is ours
 
     def __post_init__(self) -> None:
+        check_graphs(self)
         for name, known in (("dtype", DTYPES), ("logprobs", EVERY), ("transfer", ("nccl", "file"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"sampler.{name}={getattr(self, name)} is not one of {', '.join(known)}")
@@ -127,6 +129,30 @@ class VllmServerSampler(Sampler):
         return [found[place] for place in range(len(requests))]
 
     def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:
+        rows, ask, ends = self.asked(requests, decoding)
+        # each waits with a connection of its own; more than the server runs would bring nothing
+        asking.converse(rows, lambda row: asking.whole(row, ask, ends), reply, self.max_num_seqs)
+
+    @property
+    def halts(self) -> bool:
+        return True
+
+    def write_until(
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Callable[[int, Completion], object],
+        halted: Callable[[], bool],
+    ) -> dict[int, Piece]:
+        """Halts where pieces of answers end, which are asked for one after the other."""
+        rows, ask, ends = self.asked(requests, decoding)
+        return asking.until(rows, ask, ends, done, halted, min(at_once, self.max_num_seqs))
+
+    def asked(
+        self, requests: Sequence[Request], decoding: Decoding
+    ) -> tuple[list[Row], Callable[[Row], Completion], Ends]:
+        """Rows, what asks the server for one, and what ends it. Raises SamplerError where it has no weights."""
         check_rows(requests, decoding, self.max_model_len)
         if not self.loaded:
             raise SamplerError("the server has no weights; they are lost by a load that fails")
@@ -135,9 +161,7 @@ class VllmServerSampler(Sampler):
         def ask(row: Row) -> Completion:
             return completion_of(self.request(row.prompt, draws(decoding, row, ends.ids, self.whole_completions)))
 
-        rows = rows_of(requests, self.logprobs)
-        # each waits with a connection of its own; more than the server runs would bring nothing
-        asking.converse(rows, lambda row: asking.whole(row, ask, ends), reply, self.max_num_seqs)
+        return rows_of(requests, self.logprobs), ask, ends
 
     @property
     def read(self) -> tuple[int, int] | None:
