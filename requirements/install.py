@@ -130,7 +130,7 @@ def install_torch() -> bool:
 def install_peers() -> bool:
     """Only for tests, and beside the environment: verl's wheel also brings packages called tests and scripts."""
     wanted = ["--require-hashes", "--requirement", str(LOCKS / "peers.lock")]
-    return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=6, otherwise="not there")
+    return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=7, otherwise="not there")
 
 
 def pip(what: str, arguments: list[str], expected: int = 1, otherwise: str = "failed") -> bool:

@@ -47,6 +47,7 @@ def wider():
             mask=grow(batch.mask, False),
             sampler_logp=grow(batch.sampler_logp, 99.0),
             turn=grow(batch.turn, 9),
+            staleness=grow(batch.staleness, 9),
         )
 
     return pad

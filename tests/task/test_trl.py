@@ -220,6 +220,7 @@ def test_a_reward_may_be_a_coroutine():
 
 
 @pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")  # a class of TRL's own, which the process that gathers warnings cannot import
 def test_the_shell_of_trl_s_sandbox_is_read_as_it_is():
     """The one environment that TRL brings along; to play it takes the package harbor and a sandbox."""
     with beside("trl"):

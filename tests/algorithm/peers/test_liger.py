@@ -45,6 +45,7 @@ def answers(step, seed):
         tokens=torch.randint(V, (size, T + 1), generator=draw),
         mask=torch.nn.functional.pad(batch.mask, (1, 0)),
         turn=torch.nn.functional.pad(batch.turn, (1, 0)),
+        staleness=torch.nn.functional.pad(batch.staleness, (1, 0)),
         reward=batch.reward.float(),
         **shifted,
     )
