@@ -43,7 +43,8 @@ METRICS = {
     "throughput/tokens", "throughput/read_seconds", "throughput/optimizer_seconds", "throughput/sleep_seconds",
     "rollout/reward", "rollout/timeout", "rollout/tries", "rollout/truncated", "rollout/unparseable",
     "rollout/unsimplified",
-    "sampler/cached_share", "sampler/canary_gap", "sampler/idle_share", "sampler/logp_gap", "sampler/logp_gap_max", "step",
+    "sampler/cached_share", "sampler/canary_gap", "sampler/idle_share", "sampler/logp_gap", "sampler/logp_gap_max",
+    "step",
     "throughput/sample_seconds",
     "throughput/step_seconds", "throughput/sync_seconds", "throughput/tokens_per_second", "throughput/update_seconds",
 }  # fmt: skip
