@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from math import isfinite, nan
+from math import nan
 from typing import TypeVar
 
 import torch
@@ -64,8 +64,9 @@ def collate_segments(
 
     Raises SamplerError where the sampler gave log-probs, none of which is a number.
     """
-    check_told([value for row in rows for part in row for value in part.logp or ()])
     width = max(sum(len(part.tokens) for part in row) for row in rows)
+    told = torch.tensor([padded(row, log_probs, nan, width) for row in rows])
+    check_told(told, sum(len(part.logp or ()) for row in rows for part in row))
     return RolloutBatch(
         tokens=torch.tensor([padded(row, lambda part: part.tokens, PAD, width) for row in rows]),
         mask=torch.tensor([padded(row, lambda part: [part.chosen] * len(part.tokens), False, width) for row in rows]),
@@ -74,7 +75,7 @@ def collate_segments(
         correct=torch.tensor([v.correct for v in verdicts]),
         truncated=torch.tensor(truncated),
         problem=torch.tensor(problems),
-        sampler_logp=torch.tensor([padded(row, log_probs, nan, width) for row in rows]),
+        sampler_logp=torch.where(told.isfinite(), told, nan),
         turn=torch.tensor([turns(row, width) for row in rows]),
         void=torch.tensor(void),
         calls=torch.tensor(calls),
@@ -88,14 +89,17 @@ def padded(row: Sequence[Segment], values: Callable[[Segment], Sequence[T]], bla
 
 
 def log_probs(part: Segment) -> Sequence[float]:
-    """Of the sampler, one per token; NaN where it did not say, or said what no log-prob is."""
-    return [nan] * len(part.tokens) if part.logp is None else [one if isfinite(one) else nan for one in part.logp]
+    """Of the sampler, one per token; NaN where it did not say."""
+    return [nan] * len(part.tokens) if part.logp is None else part.logp
 
 
-def check_told(logp: Sequence[float]) -> None:
-    """Warns once of log-probs that are no numbers. Raises SamplerError where all are such."""
-    lacking = sum(not isfinite(one) for one in logp)
-    if lacking and lacking == len(logp):
+def check_told(logp: Tensor, told: int) -> None:
+    """Warns of log-probs that are no numbers, of `told` that the sampler gave; of others `logp` is NaN.
+
+    Raises SamplerError where all are such.
+    """
+    lacking = told - int(logp.isfinite().sum())
+    if lacking and lacking == told:
         raise SamplerError(
             f"the sampler gave no finite log-prob for any of {lacking} tokens: its weights or logits are inf or NaN"
         )
