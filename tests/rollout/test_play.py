@@ -371,6 +371,34 @@ def test_a_turn_of_no_token_or_of_its_end_alone_is_heard(parts, play, wrote):
     assert text(parts, batch.tokens[0][batch.mask[0]].tolist()) == 2 * wrote
 
 
+def test_what_an_episode_does_to_its_problem_is_its_own_affair(play):
+    problem, seen = Problem("1+1=", [2]), []
+
+    class One(Worlds):
+        def problems(self, split):
+            return [problem]
+
+    def spoil(given):
+        given.reference.append("spoilt")
+        seen.append(given.reference)
+        return [Reply("", RIGHT)]
+
+    play(One(spoil), count=3)
+    assert seen == [[2, "spoilt"]] * 3 and problem.reference == [2]
+
+
+def test_one_episode_for_two_answers_is_refused_and_closed(play):
+    shared = World([Reply("", RIGHT)], Problem("1+1=", 2), 0)
+
+    class Shared(Worlds):
+        def begin(self, problem, seed):
+            return shared
+
+    with pytest.raises(ValueError, match=r"Shared\.begin returned the same episode for two answers"):
+        play(Shared(None), count=2)
+    assert shared.closed
+
+
 def test_turns_without_a_token_end_by_their_number(parts, play):
     batch, answers = play(Worlds([Reply("")], stop=";"), scripted(parts, ""), turns=3)
     assert answers[0].verdict.status == "budget" and not batch.mask.any()

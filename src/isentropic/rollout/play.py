@@ -7,6 +7,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
+from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import RLock
@@ -122,13 +123,21 @@ class Player:
         return min(left)
 
     def begin(self, rows: Sequence[Transcript]) -> None:
-        """Opens the worlds, side by side and within the time of an episode; a failure is the episode's verdict."""
-        calls = [lambda row=row: self.task.begin(row.problem, row.world) for row in rows]
+        """Opens the worlds, side by side and within the time of an episode; a failure is the episode's verdict.
+
+        Raises ValueError where two answers are given the same episode, in which each would hear what the other did.
+        """
+        calls = [lambda row=row: self.task.begin(own(row.problem), row.world) for row in rows]
         begun = side_by_side(calls, [self.turns.seconds] * len(rows), self.turns.workers, lambda late: late.close())
         for row, outcome in zip(rows, begun, strict=True):
             row.seconds += outcome.seconds
             row.episode = outcome.value
             row.verdict = self.failure("begin", outcome)
+        open_now = [row.episode for row in rows if row.episode is not None]
+        if len({id(episode) for episode in open_now}) < len(open_now):
+            raise ValueError(
+                f"{type(self.task).__name__}.begin returned the same episode for two answers; each must have its own"
+            )
 
     def append(self, row: Transcript, completion: Completion) -> None:
         """A turn as it was sampled: its tokens, and text made of them."""
@@ -232,6 +241,14 @@ def described(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return f"raised {type(error).__name__}: {said}{where}"
+
+
+def own(problem: Problem) -> Problem:
+    """A copy for one episode, which may change it as it goes: other answers and later epochs have the same problem."""
+    try:
+        return deepcopy(problem)
+    except TypeError:  # of what cannot be copied, such as a lock
+        return problem
 
 
 def seed_of(name: str) -> int:
