@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import pytest
 pytest_plugins = ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
 
 TESTS = Path(__file__).parent
+# What is started in the background or by nohup ignores these, and so would all that tests start, which must hear them.
+for _signal in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, signal.default_int_handler if _signal is signal.SIGINT else signal.SIG_DFL)
 # Files that take 20 seconds or more, the longest first.
 SLOW = [
     "test_train.py",

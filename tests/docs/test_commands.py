@@ -175,7 +175,7 @@ def asked(words: list[str], parts: bool) -> set[str]:
     if "--help" in rest:
         return set()
     if name in COMPOSED:
-        return needs_of(name, composed(name, rest, parts), rest)
+        return needs_of(name, composed(name, rest, parts and name != "pretrain"), rest)  # which is no part itself
     if name == "tune":
         return needs_of(name, searched(rest, parts), rest)
     if name == "eval":
@@ -199,7 +199,7 @@ def needs_of(name: str, cfg: DictConfig, words: list[str]) -> set[str]:
     sampler = OmegaConf.to_container(cfg.sampler)
     if cfg.trainer.accelerator == "gpu" or sampler.get("transfer") == "nccl" or sampler.get("sleep_level"):
         found.add("a card")
-    if name != "benchmark" and re.fullmatch(r"[\w-]+/[\w.-]+", str(cfg.policy.model.path)):
+    if name != "benchmark" and re.fullmatch(r"(?!logs/)[\w-]+/[\w.-]+", str(cfg.policy.model.path)):
         found.add("the network")
     return found
 

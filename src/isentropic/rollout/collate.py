@@ -94,7 +94,7 @@ def log_probs(part: Segment) -> Sequence[float]:
 
 
 def check_told(logp: Tensor, told: int) -> None:
-    """Warns of log-probs that are no numbers, of `told` that the sampler gave; of others `logp` is NaN.
+    """Warns of log-probs [B, S] that are no numbers, of `told` that the sampler gave; of others `logp` is NaN.
 
     Raises SamplerError where all are such.
     """

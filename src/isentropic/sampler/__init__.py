@@ -152,7 +152,8 @@ class Sampler(ABC):
 
         Where a request can take the place of one that is done, `at_once` of them are written at a time.
         `done` is told each completion and its place as soon as it is there, and `halted` is asked after every step.
-        Returns by place what there is of the others; those that were not begun may be left out.
+        Returns by place what there is of the others; those that were not begun may be left out. Raises SamplerError
+        where an engine cannot stop in the middle.
         """
         raise SamplerError(f"{type(self).__name__} cannot stop in the middle of its completions")
 

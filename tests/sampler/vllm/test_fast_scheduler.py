@@ -12,11 +12,11 @@ import pytest
 from fixtures.models import COLOCATED
 
 from isentropic.sampler.vllm.colocated import VllmSampler, available
+from isentropic.sampler.vllm.engine_args import CPU_BLOCK as BLOCK
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not available(), reason="vLLM is not installed")]
 
 END = 7
-BLOCK = 128  # tokens, on CPU
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def update(own, plan, ids, tokens, answers):
 
 
 @pytest.mark.parametrize("kind", ["FastDecodeScheduler", "FastDecodeAsyncScheduler"])
-@pytest.mark.parametrize(("blocks", "seats"), [(64, 16), (24, 16), (9, 16), (64, 6)])
+@pytest.mark.parametrize(("blocks", "seats"), [(256, 16), (96, 16), (36, 16), (256, 6)])
 def test_fast_decoding_writes_what_the_engine_s_own_way_does(core, kind, blocks, seats):
     """Also where some wait for room or for a seat, and some are put back."""
     from isentropic.sampler.vllm import fast_scheduler
@@ -174,6 +174,6 @@ def test_an_unknown_release_takes_the_engine_s_own_way(core, monkeypatch):
     from isentropic.sampler.vllm import fast_scheduler
 
     monkeypatch.setattr(fast_scheduler, "READ", {})
-    answers, taken, _ = play(core, fast_scheduler.FastDecodeScheduler, False, 64)
+    answers, taken, _ = play(core, fast_scheduler.FastDecodeScheduler, False, 256)
     assert taken == 0
     assert len(answers) == 16

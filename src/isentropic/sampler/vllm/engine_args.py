@@ -13,9 +13,8 @@ import torch.distributed as dist
 
 from isentropic.sampler import SamplerError
 
-CPU_BLOCK = (
-    32  # tokens that are cached together; vLLM's own 128 would have nearly every second turn read the first again
-)
+# tokens that are cached together: with vLLM's own 128 nearly every second turn would read the first again
+CPU_BLOCK = 32
 
 
 @runtime_checkable
