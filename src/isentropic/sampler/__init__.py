@@ -71,6 +71,8 @@ class Piece(NamedTuple):
 
 
 Reply = Callable[[int, Completion], "Future[Request | None]"]  # a row's place, and what it wrote, to its next request
+Done = Callable[[int, Completion], object]  # is told a row's place, and what it wrote
+Halted = Callable[[], bool]  # whether to stop in the middle
 
 
 class Sampler(ABC):
@@ -141,12 +143,7 @@ class Sampler(ABC):
             going = {place: request for place, request in answers if request is not None}
 
     def write_until(
-        self,
-        requests: Sequence[Request],
-        decoding: Decoding,
-        at_once: int,
-        done: Callable[[int, Completion], object],
-        halted: Callable[[], bool],
+        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
     ) -> dict[int, Piece]:
         """Begins requests in their order, until all are done or `halted()`.
 

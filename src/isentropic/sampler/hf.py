@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from transformers.utils import logging
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Piece, Request, Sampler
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Request, Sampler
 from isentropic.sampler.ends import Ends, ends_of
 from isentropic.sampler.validation import check_model, check_requests, check_rows, sharing
 
@@ -91,12 +91,7 @@ class TransformersSampler(Sampler):
 
     @torch.no_grad()
     def write_until(
-        self,
-        requests: Sequence[Request],
-        decoding: Decoding,
-        at_once: int,
-        done: Callable[[int, Completion], object],
-        halted: Callable[[], bool],
+        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
     ) -> dict[int, Piece]:
         """All at one time, as none can take the place of another that is done."""
         check_rows(requests, decoding, self.max_model_len)

@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Event
 
-from isentropic.sampler import Completion, Piece, Reply, Request, seed_after
+from isentropic.sampler import Completion, Done, Halted, Piece, Reply, Request, seed_after
 from isentropic.sampler.ends import Ends
 from isentropic.sampler.vllm.sampling_params import Row, joined, rest_of
 
@@ -59,8 +59,8 @@ def until(
     rows: Sequence[Row],
     ask: Callable[[Row], Completion],
     ends: Ends,
-    done: Callable[[int, Completion], object],
-    halted: Callable[[], bool],
+    done: Done,
+    halted: Halted,
     threads: int,
 ) -> dict[int, Piece]:
     """As a sampler's write_until; `halted` is asked after every piece, and what is asked for by then is waited for.

@@ -7,7 +7,7 @@ In return it must leave the process as it found it: random state, thread count, 
 import importlib.util
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Piece, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, silent
 from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import (
     arriving,
@@ -157,12 +157,7 @@ class VllmSampler(Sampler):
         return [found[place] for place in range(len(rows))]
 
     def write_until(
-        self,
-        requests: Sequence[Request],
-        decoding: Decoding,
-        at_once: int,
-        done: Callable[[int, Completion], object],
-        halted: Callable[[], bool],
+        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
     ) -> dict[int, Piece]:
         check_rows(requests, decoding, self.max_model_len)
         with self.talking(decoding) as talk:

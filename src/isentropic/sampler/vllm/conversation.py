@@ -2,13 +2,13 @@
 
 # pyright: basic
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from itertools import islice
 from queue import SimpleQueue
 from typing import Any
 
-from isentropic.sampler import Completion, Decoding, Piece, Reply, Request
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request
 from isentropic.sampler.ends import Ends
 from isentropic.sampler.vllm.sampling_params import Row, completion_of, draws, joined, piece_of, rest_of
 
@@ -48,8 +48,8 @@ class Conversation:
         self,
         rows: Sequence[Row],
         at_once: int,
-        done: Callable[[int, Completion], object],
-        halted: Callable[[], bool],
+        done: Done,
+        halted: Halted,
     ) -> dict[int, Piece]:
         """As a sampler's write_until."""
         coming, none = iter(enumerate(rows)), Future[Request | None]()

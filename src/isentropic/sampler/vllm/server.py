@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isentropic.batch import DTYPES
 from isentropic.distributed import rank
-from isentropic.sampler import Completion, Decoding, Piece, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, silent
 from isentropic.sampler.ends import Ends, ends_of
 from isentropic.sampler.validation import (
     arriving,
@@ -138,12 +138,7 @@ class VllmServerSampler(Sampler):
         return True
 
     def write_until(
-        self,
-        requests: Sequence[Request],
-        decoding: Decoding,
-        at_once: int,
-        done: Callable[[int, Completion], object],
-        halted: Callable[[], bool],
+        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
     ) -> dict[int, Piece]:
         """Halts where pieces of answers end, which are asked for one after the other."""
         rows, ask, ends = self.asked(requests, decoding)
