@@ -2,8 +2,9 @@
 
 # pyright: basic
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from itertools import islice
 from queue import SimpleQueue
 from typing import Any
@@ -31,18 +32,12 @@ class Conversation:
     def run(self, rows: Sequence[Row], reply: Reply) -> None:
         """Until each row has had its last turn; what a reply raises ends them all, and is raised."""
         self.slots = min(self.slots, len(rows))
-        try:
+        with self.whole():
             self.add(dict(enumerate(rows)))
             while self.running or self.pending:
                 self.add(self.replied())
                 if self.running:
                     self.step(reply)
-        except BaseException:
-            self.abort()
-            raise
-        finally:
-            if self.scheduler is not None:
-                self.scheduler.take()
 
     def run_until(
         self,
@@ -60,7 +55,7 @@ class Conversation:
             done(place, completion)
             return none
 
-        try:
+        with self.whole():
             while not halted():
                 self.add(dict(islice(coming, at_once - len(self.running))))
                 if not self.running:
@@ -68,6 +63,12 @@ class Conversation:
                 self.step(reply)
                 self.replied()
             return self.halt()
+
+    @contextmanager
+    def whole(self) -> Generator[None]:
+        """An error inside ends all rows; nothing of them is left in the scheduler afterwards."""
+        try:
+            yield
         except BaseException:
             self.abort()
             raise
