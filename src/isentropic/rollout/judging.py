@@ -44,7 +44,7 @@ class Judging:
         return judged
 
     def work(self) -> None:
-        """Until none waits."""
+        """In the thread: judges what waits, again and again until nothing does."""
         while True:
             with self.lock:
                 taken, self.waiting = self.waiting, []
