@@ -315,7 +315,7 @@ def regrouped(bench: Bench) -> dict[str, Any]:
             reached = run.reaches(bench.at)
             run.process.send_signal(signal.Signals[name])
             ended = run.finish()
-            rest = bench.start(folder, [*lines, *one, "ckpt_path=last"]).finish()
+            rest = bench.start(folder, [*one, "ckpt_path=last"]).finish()
             rows = len(rows_of(bench.folder / folder))
             found[f"{name}, {'sharded' if sharded else 'whole'}"] = {
                 "reached": reached, "ended": ended, "rest": rest, "rows": rows,
