@@ -18,6 +18,7 @@ from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.batching.packing import PackedSequences, Prompts, prompts_of
 from isentropic.policy.model import fsdp, loading, lora, self_check
 from isentropic.policy.model.identity import shape
+from isentropic.policy.model.joined_products import JOINED
 from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
 from isentropic.policy.model.logprobs import Head, row_stats, token_stats
 from isentropic.policy.model.lora import LoraSettings
@@ -40,6 +41,7 @@ class ModelSettings:
     activation_checkpointing: str  # none, selective (keeps products and attention) or full (keeps inputs of layers)
     compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
     share_prompts: bool = False  # in packed sequences, a prompt is computed once for all of its answers
+    joined_products: str = "none"  # none, attention (queries, keys and values by one) or all (the gated MLP's too)
 
     def __post_init__(self) -> None:
         if self.compute_dtype not in DTYPES:
@@ -48,6 +50,8 @@ class ModelSettings:
             raise ValueError(
                 f"activation_checkpointing={self.activation_checkpointing} is not one of {', '.join(CHECKPOINTING)}"
             )
+        if self.joined_products not in JOINED:
+            raise ValueError(f"joined_products={self.joined_products} is not one of {', '.join(JOINED)}")
         if self.logits_chunk < 1:
             raise ValueError(f"logits_chunk={self.logits_chunk} must be at least 1")
         if self.share_prompts and not self.packing:

@@ -13,6 +13,7 @@ from lightning.pytorch.utilities import rank_zero_warn
 from torch import nn
 
 from isentropic.batch import PerToken
+from isentropic.policy.model.joined_products import join_products, separate
 from isentropic.policy.model.packed_attention import NAME, unpackable
 from isentropic.policy.model.two_rows import (
     ROUNDING_OF_HEADS,
@@ -39,6 +40,8 @@ def settle(model: Settled) -> None:
         settle_mode(model, check, padded)
         if model.settings.packing:
             settle_packing(model, check, padded)
+        if model.settings.joined_products != "none":
+            settle_products(model, check, padded)
 
 
 @contextmanager
@@ -135,6 +138,21 @@ def settle_packing(model: Settled, check: Check, padded: PerToken) -> None:
         if why:
             rank_zero_warn(f"{path} reads each answer's prompt in spite of policy.model.share_prompts=true, as {why}")
         model.shares_prompts = not why
+
+
+def settle_products(model: Settled, check: Check, padded: PerToken) -> None:
+    """Joins products where padded rows are then what they were; else says why not."""
+    layers, which = model.lm.base_model.layers, model.settings.joined_products
+    changed = join_products(layers, which)  # pyright: ignore[reportArgumentType]
+    after = tried(check) if changed else None
+    off = torch.inf if after is None else apart(after, padded, check.rows.mask, typical=check.rows.typical)
+    if check.rows.agree(off, check.between_kernels(padded)):
+        return
+    separate(changed)
+    why = f"log-probs would be {off:.2g} nats off" if changed else "no layer has plain matrices of the known names"
+    rank_zero_warn(
+        f"{model.settings.path} keeps products apart in spite of policy.model.joined_products={which}, as {why}"
+    )
 
 
 def wrong(check: Check, reading: Callable[[], float], limit: float, what: str) -> str | None:
