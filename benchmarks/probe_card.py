@@ -147,7 +147,7 @@ def update(probe: Probe, name: str, model: LanguageModel, rows: int, chunk: int,
     with probe.part(f"update, {name}") as found:
         found |= {"rows": rows, "tokens": rows * LENGTH, "chunk": chunk, "share_prompts": share}
         model.settings, model.shares_prompts = replace(model.settings, logits_chunk=chunk), share
-        micros = max(2, 28 // rows)
+        micros = max(1, 28 // rows)
         run = updating(model, LENGTH, PROMPT, rows, micros, False, next(model.parameters()).device, GROUP)
         found["first_s"] = round(run(), 2)
         torch.cuda.reset_peak_memory_stats()
