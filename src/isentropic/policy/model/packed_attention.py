@@ -18,7 +18,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PretrainedConfig
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-NAME = "isentropic"  # as attn_implementation of a transformers model
+from isentropic.policy.model.cudnn_attention import are_equal, cudnn_attention, cudnn_attention_backward
+
+NAME, BY_CUDNN = "isentropic", "isentropic_cudnn"  # as attn_implementation of a transformers model
 PACKABLE = {"full_attention", "sliding_attention"}  # kinds of layers; others keep a state from token to token
 MAX_HEAD_DIM = 256  # of torch's flash attention, which takes multiples of 8
 
@@ -44,16 +46,19 @@ def packed_attention(
     prompt_tokens: int = 0,
     max_prompt_len: int = 0,
     window: int = 0,
+    cudnn: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Output, and the log-sum-exp that the backward pass of flash attention needs.
 
     Keys and values may have fewer heads. A window counts the token itself; 0 is none. With `prompt_index` the first
     `prompt_tokens` tokens are prompts, which are the first rows; the others are answers, and answer i also reads the
-    tokens prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous.
+    tokens prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous. `cudnn` is for equal rows.
     """
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
         return attention_by_row(query, key, value, rows, scale, window), query.new_empty(0, dtype=torch.float32)
+    if cudnn and not window and are_equal(query, cu_seqlens, max_seqlen):
+        return cudnn_attention(query, key, value, max_seqlen, scale)
     out, lse = flash_attention(query, key, value, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, True, scale, window)
     if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
         assert not window, "a window reaches into a prompt from each answer token by another length"
@@ -90,11 +95,14 @@ def packed_attention_backward(
     prompt_tokens: int,
     max_prompt_len: int,
     window: int,
+    cudnn: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of query, key and value [T, heads, D]; the other arguments are packed_attention's."""
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
         return attention_backward_by_row(grad_output, query, key, value, rows, scale, window)
+    if cudnn and not window and are_equal(query, cu_seqlens, max_seqlen):
+        return cudnn_attention_backward(grad_output, query, key, value, out, lse, max_seqlen, scale)
     lengths = cu_seqlens, cu_seqlens, max_seqlen, max_seqlen
     grads = flash_attention_backward(grad_output, query, key, value, out, lse, *lengths, True, scale, window)
     if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
@@ -120,7 +128,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _backward(ctx: Any, grad_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 8
+    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 9
 
 
 packed_attention.register_autograd(_backward, setup_context=_setup_context)
@@ -140,6 +148,7 @@ def attend(
     prompt_tokens: int = 0,
     max_prompt_len: int = 0,
     sliding_window: int | None = None,
+    cudnn: bool = False,
     **others: Any,
 ) -> tuple[Float[Tensor, "B L H V"], None]:
     """As transformers calls it; without `cu_seqlens` the usual attention over a padded rectangle, mask [B, 1, L, K]."""
@@ -150,10 +159,16 @@ def attend(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
     shared = prompt_index, cu_prompt_lens, prompt_tokens, max_prompt_len
-    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared, sliding_window or 0)[0][None], None
+    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared, sliding_window or 0, cudnn)[0][None], None
+
+
+def attend_by_cudnn(*arguments: Any, **settings: Any) -> tuple[Float[Tensor, "B L H V"], None]:
+    """As `attend`, with cuDNN's attention for rows of one length."""
+    return attend(*arguments, **settings, cudnn=True)
 
 
 AttentionInterface.register(NAME, attend)
+AttentionInterface.register(BY_CUDNN, attend_by_cudnn)
 
 
 def unpackable(config: PretrainedConfig, model: Any) -> str | None:
