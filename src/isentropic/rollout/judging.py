@@ -1,0 +1,73 @@
+"""Answers become text, and are judged where their task allows it, in a thread beside the engine that writes others."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+
+from isentropic.phases import doing
+from isentropic.sampler import Completion
+from isentropic.task import Problem, Task, Verdict
+
+
+class Judged(NamedTuple):
+    """A completion and its text; the verdict is None where the task judges all answers together."""
+
+    completion: Completion
+    text: str
+    verdict: Verdict | None
+
+
+class Judging:
+    """All that waits is taken at one time, by one thread: neither tokenizer nor task meets two callers at once."""
+
+    def __init__(self, task: Task, tokenizer: PreTrainedTokenizerBase) -> None:
+        self.task, self.tokenizer = task, tokenizer
+        self.waiting = SimpleQueue[tuple[Problem, Completion, "Future[Judged]"]]()
+        self.thread = ThreadPoolExecutor(1, "judging")
+
+    def begin(self, problem: Problem, completion: Completion) -> "Future[Judged]":
+        """To be called as soon as an answer is there, from any thread."""
+        judged = Future[Judged]()
+        self.waiting.put((problem, completion, judged))
+        self.thread.submit(self.work)
+        return judged
+
+    def work(self) -> None:
+        """What waits at present, with what judging raises."""
+        taken: list[tuple[Problem, Completion, Future[Judged]]] = []
+        while not self.waiting.empty():
+            taken.append(self.waiting.get())
+        if not taken:
+            return
+        try:
+            found = self.judged([one[0] for one in taken], [one[1] for one in taken])
+            for (_, _, future), judged in zip(taken, found, strict=True):
+                future.set_result(judged)
+        except BaseException as error:
+            for _, _, future in taken:
+                future.set_exception(error)
+
+    def judged(self, problems: Sequence[Problem], completions: Sequence[Completion]) -> list[Judged]:
+        """Their texts, and verdicts where the task may be asked for them here."""
+        texts = self.tokenizer.batch_decode(
+            [completion.tokens for completion in completions],
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,
+        )
+        verdicts: Sequence[Verdict | None] = [None] * len(texts)
+        if self.task.verifies_aside:
+            with doing("verification"):
+                verdicts = self.task.verify(problems, texts)
+        return [Judged(*one) for one in zip(completions, texts, verdicts, strict=True)]
+
+    def ended(self, problems: Sequence[Problem], begun: Sequence["Future[Judged]"]) -> list[Judged]:
+        """All of a rollout, waited for. Raises what judging raised."""
+        with doing("verification"):
+            found = [one.result() for one in begun]
+            if self.task.verifies_aside:
+                return found
+            verdicts = self.task.verify(problems, [one.text for one in found])
+        return [one._replace(verdict=verdict) for one, verdict in zip(found, verdicts, strict=True)]
