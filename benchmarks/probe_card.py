@@ -21,10 +21,15 @@ import torch
 from torch import Tensor
 from update import updating, written
 
-from isentropic.policy.model.cudnn_attention import cudnn_attention, cudnn_attention_backward
+from isentropic.policy.model.attention_kernels import (
+    cudnn_attention,
+    cudnn_attention_backward,
+    flash_attention,
+    flash_attention_backward,
+)
 from isentropic.policy.model.joined_products import join_products, separate
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
-from isentropic.policy.model.packed_attention import BY_CUDNN, NAME, flash_attention, flash_attention_backward
+from isentropic.policy.model.packed_attention import BY_CUDNN, NAME
 from isentropic.policy.model.self_check import cudnn_is_wrong
 from isentropic.policy.model.two_rows import use_attention
 
