@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from isentropic.policy.model.cudnn_attention import are_equal
+from isentropic.policy.model.attention_kernels import equal_answers
 from isentropic.policy.model.packed_attention import packed_attention, unpackable
 from isentropic.policy.model.self_check import cudnn_is_wrong
 
@@ -230,7 +230,7 @@ def test_the_rows_of_a_pack_are_equal_where_their_number_times_the_longest_is_al
     query = torch.empty(12, 1, 1)
     for edges, equal in ([0, 4, 8, 12], True), ([0, 12], True), ([0, 5, 8, 12], False), ([0, 1, 12], False):
         longest = max(end - begin for begin, end in pairwise(edges))
-        assert are_equal(query, torch.tensor(edges, dtype=torch.int32), longest) == equal
+        assert bool(equal_answers(query, torch.tensor(edges, dtype=torch.int32), longest, 0, None)) == equal
 
 
 def cudnn_forward(query, key, value, bias, with_lse, dropout, causal, *, scale):
@@ -276,6 +276,31 @@ def test_what_is_asked_of_cudnn_is_attention_within_rows(key_heads, monkeypatch)
     out.backward(gradient)
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5)
+
+
+def test_answers_of_one_length_that_share_prompts_are_read_by_cudnn_too(monkeypatch):
+    """Prompts of 3 and 1 tokens, then three answers of 4, of which the first two share one; by formulas."""
+    monkeypatch.setattr("isentropic.policy.model.packed_attention.uses_flash", lambda *heads: True)
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", flash_forward)
+    monkeypatch.setattr(torch.ops.aten, "_flash_attention_backward", flash_backward)
+    monkeypatch.setattr(torch.ops.aten, "_scaled_dot_product_cudnn_attention_backward", cudnn_backward)
+    asked = []
+    monkeypatch.setattr(
+        torch.ops.aten, "_scaled_dot_product_cudnn_attention",
+        lambda *x, **settings: asked.append(x[0].shape) or cudnn_forward(*x, **settings),
+    )  # fmt: skip
+    edges = torch.tensor([0, 3, 4, 8, 12, 16], dtype=torch.int32)
+    shared = torch.tensor([0, 1, 2, 0, 1, 2, 3]), torch.tensor([0, 3, 6, 7], dtype=torch.int32), 4, 3
+    found = []
+    for cudnn in (False, True):
+        torch.manual_seed(0)
+        heads = [torch.randn(16, n, 8, requires_grad=True) for n in (4, 2, 2)]
+        out = packed_attention(*heads, edges, 4, 0.3, *shared, cudnn=cudnn)[0]
+        out.backward(torch.linspace(-1, 1, out.numel()).view_as(out))
+        found.append([out.detach(), *(x.grad for x in heads)])
+    assert asked == [(3, 4, 4, 8)]
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.gpu

@@ -11,6 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -24,7 +25,8 @@ class Columns(nn.Linear):
     begin: int
     end: int
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Float[Tensor, "... W"]) -> Float[Tensor, "... O"]:
+        """Its columns, of the product of all."""
         return input[..., self.begin : self.end]
 
 

@@ -17,6 +17,7 @@ from isentropic.distributed import largest
 from isentropic.policy.model.joined_products import join_products, separate
 from isentropic.policy.model.packed_attention import BY_CUDNN, NAME, packed_attention, unpackable
 from isentropic.policy.model.two_rows import (
+    PROMPT,
     ROUNDING_OF_HEADS,
     Check,
     Settled,
@@ -28,7 +29,7 @@ from isentropic.policy.model.two_rows import (
 )
 
 FAILURES = RuntimeError, TypeError, AttributeError, LookupError, ValueError  # of forwards that cannot be
-EQUAL = 193  # tokens of rows by which two kernels of attention are compared: no multiple of a block
+EQUAL = 193  # tokens of answers by which two kernels of attention are compared: no multiple of a block
 NOISE = 0.02  # of bf16 between two kernels that are right, as a part of the norm
 DRAWS = 2  # readings in train mode, as it may draw only a few tokens otherwise
 
@@ -161,15 +162,17 @@ def chosen_attention(model: Settled) -> str:
 def cudnn_is_wrong(heads: int, key_heads: int, size: int) -> str | None:
     """What is wrong with cuDNN's attention for these heads, in words: it fails, or is off flash by more than noise."""
     generator = torch.Generator("cuda").manual_seed(0)
-    shapes = [(3 * EQUAL, number, size) for number in (heads, key_heads, key_heads, heads)]
+    shapes = [(PROMPT + 3 * EQUAL, number, size) for number in (heads, key_heads, key_heads, heads)]
     *rows, slope = (torch.randn(s, generator=generator, device="cuda", dtype=torch.bfloat16) for s in shapes)
-    edges = torch.arange(4, dtype=torch.int32, device="cuda") * EQUAL
+    edges = torch.tensor([0, *range(PROMPT, shapes[0][0] + 1, EQUAL)], dtype=torch.int32, device="cuda")
+    ends = torch.arange(4, dtype=torch.int32, device="cuda") * PROMPT
+    shared = torch.arange(PROMPT, device="cuda").repeat(3), ends, PROMPT, PROMPT
     found = list[list[torch.Tensor]]()
     try:
         for cudnn in (False, True):
             leaves = [row.clone().requires_grad_() for row in rows]
             with torch.enable_grad():
-                out = packed_attention(*leaves, edges, EQUAL, size**-0.5, cudnn=cudnn)[0]
+                out = packed_attention(*leaves, edges, EQUAL, size**-0.5, *shared, cudnn=cudnn)[0]
                 found.append([out.detach(), *torch.autograd.grad(out, leaves, slope)])
     except FAILURES as error:
         return f"cuDNN's ends in {brief(error)}"
