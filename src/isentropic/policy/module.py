@@ -183,15 +183,16 @@ class PolicyModule(LightningModule):
 
     def update(self, batch: ScoredBatch, advantages: PerToken, drive: Drive, first: bool) -> UpdateResult:
         """The gradient of one optimizer step, whatever the number of micro-batches."""
-        now = TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity)
+        now, micros = TokenStats(batch.old_logp, batch.old_entropy, batch.old_sensitivity), self.micro_batches(batch)
         if self.recompute_logp and not first and self.algorithm.credit:
-            now = self.compute_old_logp(batch, self.inference_micro_batches(batch))
+            once = len(micros) == 1 and not self.policy.packed and not self.algorithm.needs_entropy_gradient
+            now = None if once else self.compute_old_logp(batch, self.inference_micro_batches(batch))
         update = Update(
             self.policy, self.algorithm, self.temperature, self.optimization.sharded_gradients,
             self.reuse_update_forward, self.manual_backward,
         )  # fmt: skip
         with self.policy.keep_gathered(enabled=not self.optimization.reshard_after_forward):
-            return update(batch, advantages, now, drive, self.micro_batches(batch))
+            return update(batch, advantages, now, drive, micros)
 
     @timed("optimizer")
     def step_optimizer(self) -> Metrics:

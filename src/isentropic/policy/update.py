@@ -49,6 +49,19 @@ def reuses_update_forward(skip_old_logp_forward: bool, updates: int, algorithm: 
     return skip_old_logp_forward and updates == 1 and not algorithm.reads_policy
 
 
+def unread(batch: ScoredBatch) -> TokenStats:
+    """Zeros for all tokens, [B, S], to be filled by `place`."""
+    return TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
+
+
+def place(stats: TokenStats, micro: MicroBatch, among: TokenStats) -> TokenStats:
+    """A micro-batch's values at its rows among those of all, without a gradient; a dummy's nowhere."""
+    if micro.real:
+        for f in fields(TokenStats):
+            getattr(among, f.name)[micro.rows] = getattr(stats, f.name).detach()
+    return among
+
+
 @dataclass(frozen=True)
 class Update:
     """With `reuse_forward` the batch comes with old log-probs unknown: the forward of each micro-batch gives them."""
@@ -61,25 +74,33 @@ class Update:
     backward: Callable[[Tensor], None]
 
     def __call__(
-        self, batch: ScoredBatch, advantages: PerToken, now: TokenStats, drive: Drive, micros: Sequence[MicroBatch]
+        self,
+        batch: ScoredBatch,
+        advantages: PerToken,
+        now: TokenStats | None,  # None: by the forward of the only micro-batch
+        drive: Drive,
+        micros: Sequence[MicroBatch],
     ) -> UpdateResult:
         """Adds up the gradient of all micro-batches; stepping is the caller's.
 
         All ranks call it, with as many micro-batches.
         """
         rows = [micro.rows for micro in micros if micro.real]
-        assigned = self.algorithm.assign_credit(advantages, now, batch, drive, rows, without_late=self.reuse_forward)
-        credit, count, sums = assigned.credit, totals(assigned.credit.mask), dict[str, Tensor | float]()
-        trained = TokenStats(*torch.zeros(3, *batch.mask.shape, device=batch.mask.device))
+        trained = unread(batch)
         with self.policy.mixed_precision():
+            read = None
+            if now is None:
+                read = self.policy.token_stats(batch, micros[0], self.temperature, "value")
+                now = place(read, micros[0], unread(batch))
+            without_late = self.reuse_forward
+            assigned = self.algorithm.assign_credit(advantages, now, batch, drive, rows, without_late=without_late)
+            credit, count, sums = assigned.credit, totals(assigned.credit.mask), dict[str, Tensor | float]()
             for index, micro in enumerate(micros):
                 self.sync_gradients(self.sharded_gradients or index == len(micros) - 1)
                 part = credit[micro.rows] if micro.real else credit[micro.rows].drop(credit.mask[micro.rows])
-                stats, metrics = self.learn(batch, now, micro, part, drive, count)
+                stats, metrics = self.learn(batch, now, micro, part, drive, count, read)
                 sums = {name: sums.get(name, 0.0) + value for name, value in metrics.items()}
-                if micro.real:
-                    for f in fields(TokenStats):
-                        getattr(trained, f.name)[micro.rows] = getattr(stats, f.name).detach()
+                place(stats, micro, trained)
         if self.reuse_forward:
             batch, now = scored(batch, trained, batch.ref_logp), trained
             assigned = self.algorithm.followed(assigned, self.algorithm.late, now, batch, drive, rows)
@@ -97,16 +118,19 @@ class Update:
         credit: Credit,
         drive: Drive,
         count: Totals,
+        read: TokenStats | None,
     ) -> tuple[TokenStats, Metrics]:
-        """Forward and backward pass of a micro-batch: adds its gradient to the step's."""
+        """Forward, unless it is `read` already, and backward of a micro-batch: adds its gradient to the step's."""
         entropy: EntropyMode = "gradient" if self.algorithm.needs_entropy_gradient else "none"
-        stats = self.policy.token_stats(batch, micro, self.temperature, "value" if self.reuse_forward else entropy)
+        wanted: EntropyMode = "value" if self.reuse_forward else entropy
+        stats = self.policy.token_stats(batch, micro, self.temperature, wanted) if read is None else read
         rows, sensitivity, known = batch[micro.rows], now.sensitivity[micro.rows], stats
+        if self.reuse_forward or read is not None:
+            unknown = torch.full_like(stats.entropy, torch.nan)
+            known = TokenStats(stats.logp, unknown, unknown)
         if self.reuse_forward:
             old = TokenStats(stats.logp.detach(), stats.entropy, stats.sensitivity)
-            unknown = torch.full_like(stats.entropy, torch.nan)
             rows, sensitivity = scored(rows, old, rows.ref_logp), stats.sensitivity
-            known = TokenStats(stats.logp, unknown, unknown)
             credit = self.algorithm.corrected(credit, rows)
         loss, metrics = self.algorithm.loss(known, rows, credit, drive, count)
         metrics |= micro_batch_metrics(loss, stats.logp, rows, sensitivity, credit, count)

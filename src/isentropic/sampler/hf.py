@@ -15,6 +15,7 @@ from transformers.utils import logging
 from isentropic.batch import DTYPES
 from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Request, Sampler
 from isentropic.sampler.ends import Ends, ends_of
+from isentropic.sampler.grouped_attention import use_grouped_attention
 from isentropic.sampler.validation import check_model, check_requests, check_rows, sharing
 
 
@@ -73,6 +74,8 @@ class TransformersSampler(Sampler):
             model: Any = AutoModelForCausalLM.from_pretrained(self.path, dtype=DTYPES[self.dtype])
         if shown:
             logging.enable_progress_bar()
+        if self.device == "cpu":
+            use_grouped_attention(model)
         self.model = model.to(self.device).requires_grad_(False).eval()
 
     def check(self, prompts: Sequence[Sequence[int]], count: int, seeds: Sequence[int], decoding: Decoding) -> None:
