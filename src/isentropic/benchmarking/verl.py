@@ -133,6 +133,7 @@ def prepare(args: argparse.Namespace, own: Path) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(Path(args.folder) / "tokenizer")
     tokenizer.eos_token, tokenizer.chat_template = "<unknown>", TEMPLATE
+    tokenizer.add_tokens(["\n", "<|im_end|>"])  # verl asks Qwen's tokenizers for them, and never writes them here
     tokenizer.save_pretrained(own / "tokenizer")
     (own / "tokenizer" / "config.json").write_text('{"transformers_version": "5.0.0"}\n')
     rows = [
