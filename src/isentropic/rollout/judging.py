@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from threading import Lock
 from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
@@ -20,28 +20,41 @@ class Judged(NamedTuple):
     verdict: Verdict | None
 
 
+Begun = tuple[Problem, Completion, "Future[Judged]"]
+
+
 class Judging:
     """All that waits is taken at one time, by one thread: neither tokenizer nor task meets two callers at once."""
 
     def __init__(self, task: Task, tokenizer: PreTrainedTokenizerBase) -> None:
         self.task, self.tokenizer = task, tokenizer
-        self.waiting = SimpleQueue[tuple[Problem, Completion, "Future[Judged]"]]()
+        self.waiting: list[Begun] = []
+        self.working = False
+        self.lock = Lock()  # of these two
         self.thread = ThreadPoolExecutor(1, "judging")
 
     def begin(self, problem: Problem, completion: Completion) -> "Future[Judged]":
         """To be called as soon as an answer is there, from any thread."""
         judged = Future[Judged]()
-        self.waiting.put((problem, completion, judged))
-        self.thread.submit(self.work)
+        with self.lock:
+            self.waiting.append((problem, completion, judged))
+            idle, self.working = not self.working, True
+        if idle:  # else the thread looks again, and need not be woken for each
+            self.thread.submit(self.work)
         return judged
 
     def work(self) -> None:
-        """What waits at present, with what judging raises."""
-        taken: list[tuple[Problem, Completion, Future[Judged]]] = []
-        while not self.waiting.empty():
-            taken.append(self.waiting.get())
-        if not taken:
-            return
+        """In the thread: judges what waits, again and again until nothing does."""
+        while True:
+            with self.lock:
+                taken, self.waiting = self.waiting, []
+                self.working = bool(taken)
+            if not taken:
+                return
+            self.judge(taken)
+
+    def judge(self, taken: "Sequence[Begun]") -> None:
+        """Ends the futures of these, by what judging raises if it does."""
         try:
             found = self.judged([one[0] for one in taken], [one[1] for one in taken])
             for (_, _, future), judged in zip(taken, found, strict=True):
