@@ -304,11 +304,9 @@ def killed(bench: Bench, role: str) -> dict[str, Any]:
 
 
 def regrouped(bench: Bench) -> dict[str, Any]:
-    """What two ranks had saved, each signal and kind of checkpoint, goes on with one: what is said, and what it learns."""
-    two = {"cpu": ["trainer=fsdp", "trainer.accelerator=cpu"], "cuda": ["trainer=fsdp", "trainer.devices=2"]}[
-        bench.device
-    ]
-    one = {"cpu": ["trainer=cpu"], "cuda": ["trainer=gpu"]}[bench.device]
+    """What two ranks had saved, by signal and kind of checkpoint, goes on with one."""
+    two = ["trainer=fsdp", "trainer.accelerator=cpu" if bench.device == "cpu" else "trainer.devices=2"]
+    one = ["trainer=cpu" if bench.device == "cpu" else "trainer=gpu"]
     found: dict[str, Any] = {}
     for sharded in (False, True):
         for name in ("SIGINT", "SIGTERM"):

@@ -5,6 +5,7 @@ of the package (train, batch, ...) is in no room, and stands for itself; configs
 """
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -37,22 +38,24 @@ def imported(module: str) -> set[str]:
     return found & MODULES.keys() - {module, "isentropic"}
 
 
-ARROWS = {module: imported(module) for module in MODULES}
+@cache
+def arrows() -> dict[str, set[str]]:
+    return {module: imported(module) for module in MODULES}
 
 
-def circle(arrows: dict[str, set[str]]) -> list[str]:
+def circle(graph: dict[str, set[str]]) -> list[str]:
     try:
-        TopologicalSorter(arrows).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         return list(reversed(error.args[1]))
     return []
 
 
 def between_rooms() -> dict[str, set[str]]:
-    arrows: dict[str, set[str]] = {}
-    for module, others in ARROWS.items():
-        arrows.setdefault(room(module), set()).update({room(other) for other in others} - {room(module)})
-    return arrows
+    found: dict[str, set[str]] = {}
+    for module, others in arrows().items():
+        found.setdefault(room(module), set()).update({room(other) for other in others} - {room(module)})
+    return found
 
 
 def test_a_package_of_few_rooms():
@@ -61,7 +64,7 @@ def test_a_package_of_few_rooms():
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    assert circle(ARROWS) == []
+    assert circle(arrows()) == []
 
 
 def test_no_room_imports_itself_by_way_of_others():

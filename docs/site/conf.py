@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from sphinx.addnodes import toctree
+from sphinx.domains.python import PythonDomain
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -66,7 +67,21 @@ def short_menu(app, env):
                 inner.parent.remove(inner)
 
 
+class OwnNames(PythonDomain):
+    """Of annotations most are no names of ours, and Sphinx compares each of them with all that there are."""
+
+    known: tuple[int, set[str]] = 0, set()
+
+    def find_obj(self, env, modname, classname, name, type, searchmode=0):
+        if self.known[0] != len(self.objects):
+            self.known = len(self.objects), {one.rpartition(".")[2] for one in self.objects}
+        if name.removesuffix("()").rpartition(".")[2] not in self.known[1]:
+            return []
+        return super().find_obj(env, modname, classname, name, type, searchmode)
+
+
 def setup(app):
+    app.add_domain(OwnNames, override=True)
     app.connect("env-updated", short_menu)
     app.connect("autodoc-process-docstring", read_plainly)
     app.connect("autoapi-skip-member", described_beside)

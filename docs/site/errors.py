@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "isentropic"
@@ -15,6 +16,7 @@ class Sentence:
     module: str
 
 
+@cache
 def sentences(source: Path = SOURCE) -> list[Sentence]:
     """In the order of the source, each once."""
     found: dict[Sentence, None] = {}
@@ -40,7 +42,7 @@ def _texts(node: ast.AST) -> list[str]:
 
 def _answers(node: ast.AST, path: Path) -> list[str]:
     """What functions of config/ return as a text, which their callers raise."""
-    if path.parent.name == "config" and isinstance(node, ast.Return) and node.value is not None:
+    if isinstance(node, ast.Return) and node.value is not None and path.parent.name == "config":
         return _alternatives(node.value)
     return []
 

@@ -1,19 +1,24 @@
 """Each sentence that a page quotes of an error can still be said."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from errors import page, sentences
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SOURCE = [one.text for folder in ("src/isentropic", "requirements") for one in sentences(DOCS.parent / folder)]
 QUOTED = [
     (name, quoted)
     for name in ("troubleshooting.md", "resuming.md", "servers.md")
     for quoted in re.findall(r"^\| `([^`|]+)` \|", (DOCS / name).read_text(), re.M)
     if " " in quoted
 ]
+
+
+@cache
+def source() -> list[str]:
+    return [one.text for folder in ("src/isentropic", "requirements") for one in sentences(DOCS.parent / folder)]
 
 
 def can_be(quoted: str, said: str) -> bool:
@@ -35,13 +40,13 @@ def test_pages_quote_sentences():
 
 @pytest.mark.parametrize(("name", "quoted"), QUOTED)
 def test_a_quoted_sentence_is_in_the_source(name: str, quoted: str):
-    assert any(can_be(quoted, one) for one in SOURCE), f"{name} quotes what nothing says: {quoted}"
+    assert any(can_be(quoted, one) for one in source()), f"{name} quotes what nothing says: {quoted}"
 
 
 def test_what_nothing_says_is_found_out():
-    assert not any(can_be("rollout.batch_size=... is a pity", one) for one in SOURCE)
+    assert not any(can_be("rollout.batch_size=... is a pity", one) for one in source())
 
 
 def test_the_page_of_all_sentences_holds_each_of_them():
     text = page()
-    assert all(one.text in text for one in sentences()) and len(SOURCE) > 400
+    assert all(one.text in text for one in sentences()) and len(source()) > 400

@@ -354,6 +354,17 @@ def test_a_rollout_is_read_once_where_it_can_be(policy, fit, rollout):
     assert forwards(plain(policy(skip_old_logp_forward=False)), fit, rollout) == 2
 
 
+def test_a_later_update_of_one_micro_batch_is_what_its_credit_reads(policy, fit, rollout):
+    rules = {"truncated": WithoutTruncated()}
+    lone, cut = (plain(policy(mini_batch=4, micro_batch=size), rules) for size in (4, 2))
+    assert forwards(lone, fit, rollout) == 2 + 2  # before the first update, and of the two
+    assert forwards(cut, fit, rollout) == 4 + 2 + 4  # once more before the second
+    mask = lone.last_rollout.batch.mask
+    for name in ("logp", "entropy", "sensitivity"):
+        ours, theirs = (torch.where(mask, getattr(module.last_rollout.now, name), 0) for module in (lone, cut))
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
 def test_the_learning_rate_follows_its_schedule_to_the_last_update(policy, fit, rollout):
     module = policy(schedule=Linear(final=0.5), lr=0.01, mini_batch=4, micro_batch=4)
     metrics = fit(module, [rollout, rollout])

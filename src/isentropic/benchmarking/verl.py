@@ -133,6 +133,7 @@ def prepare(args: argparse.Namespace, own: Path) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(Path(args.folder) / "tokenizer")
     tokenizer.eos_token, tokenizer.chat_template = "<unknown>", TEMPLATE
+    tokenizer.add_tokens(["\n", "<|im_end|>"])  # verl asks Qwen's tokenizers for them, and never writes them here
     tokenizer.save_pretrained(own / "tokenizer")
     (own / "tokenizer" / "config.json").write_text('{"transformers_version": "5.0.0"}\n')
     rows = [
@@ -160,7 +161,10 @@ def run(args: argparse.Namespace, own: Path) -> int:
     from isentropic.callbacks.memory import GIB, Watch
 
     prepare(args, own)
-    watch = Watch(torch.device("cuda", 0), 0.02) if torch.cuda.is_available() else None
+    watch = None
+    if torch.cuda.is_available():
+        torch.cuda.init()  # before its peaks can be asked for
+        watch = Watch(torch.device("cuda", 0), 0.02)
     command = [sys.executable, "-m", "verl.trainer.main_ppo", *settings(args, own)]
     took: list[dict[str, float]] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as it:

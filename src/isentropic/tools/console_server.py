@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from isentropic.tools import WORDS, Limits, Outcome, Word
 from isentropic.tools.cage import DEATH_SIGNAL, Kept, Limited, aside
-from isentropic.tools.fork_server import ENDS, ERROR, GONE, OUT_OF_MEMORY, Watch, located, prepared, read, write
+from isentropic.tools.fork_server import ERROR, GONE, OUT_OF_MEMORY, Watch, close_others, located, prepared, read, write
 from isentropic.tools.program import LENGTH
 
 ASKED = struct.Struct("=dQ")  # CPU seconds that a program may take, and its length; then the program
@@ -147,10 +147,7 @@ class Keeper:
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         os.dup2(moved, CHANNEL)
-        for end in range(CHANNEL + 1, ENDS):
-            if end != self.kept.rules:
-                with suppress(OSError):
-                    os.close(end)
+        close_others(CHANNEL + 1, self.kept.rules)
         self.kept.enter(self.limits, parent)
         os._exit(self.run())
 

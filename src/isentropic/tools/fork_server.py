@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from isentropic.tools import WORDS, Limits, Word
+from isentropic.tools import WORDS, Limits, Word, huge_pages
 from isentropic.tools.cage import Kept, Limited, aside, cage, readable
 
 REQUEST, RESPONSE = struct.Struct("=16sQ"), struct.Struct("=16sBdQ")
@@ -98,10 +98,7 @@ class Server:
         else:
             os.dup2(sink, 3)
             sink = 3
-        for end in range(max(3, sink + 1), ENDS):
-            if end != self.kept.rules:
-                with suppress(OSError):
-                    os.close(end)
+        close_others(max(3, sink + 1), self.kept.rules)
         self.kept.enter(self.limits, parent)
         os._exit(self.run(payload, nonce, sink))
 
@@ -203,6 +200,13 @@ class Watch:
         return SIGNALLED.get(-code, "crash")
 
 
+def close_others(first: int, kept: int | None) -> None:
+    """All that is open from there on, but for one."""
+    os.closerange(first, ENDS if kept is None else kept)
+    if kept is not None:
+        os.closerange(kept + 1, ENDS)
+
+
 def read(end: int, length: int) -> bytes:
     """So many bytes, or fewer where the input ends. Not buffered: what follows is for somebody else."""
     found = io.BytesIO()
@@ -246,6 +250,7 @@ def prepared(folder: str, weaker: Sequence[str]) -> Kept | Limited:
         file.write("900")  # where memory ends, it ends here and not in the trainer
     gc.collect()
     gc.freeze()  # else the first collection of each child copies all pages
+    huge_pages.merge()
     return cage(readable([folder]), weaker)
 
 
