@@ -198,11 +198,13 @@ def serving(trainer: int, role: str) -> int | None:
 
 
 def card_memory() -> int | None:
-    """MiB in use on the first card, as the driver counts; None where there is none."""
+    """MiB in use on the cards that a run sees, as the driver counts; None where there is none."""
     if shutil.which("nvidia-smi"):
         asked = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        if cards := os.environ.get("CUDA_VISIBLE_DEVICES"):
+            asked += ["-i", cards]
         answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
-        return int(answer[0]) if answer and answer[0].isdigit() else None
+        return sum(map(int, answer)) if answer and all(one.isdigit() for one in answer) else None
     code = "import torch; free, all = torch.cuda.mem_get_info(); print((all - free) // 2**20)"
     if not os.path.exists("/dev/nvidia0"):
         return None
@@ -301,6 +303,26 @@ def killed(bench: Bench, role: str) -> dict[str, Any]:
     return {"reached": reached, "found": pid is not None} | run.finish()
 
 
+def regrouped(bench: Bench) -> dict[str, Any]:
+    """What two ranks had saved, by signal and kind of checkpoint, goes on with one."""
+    two = ["trainer=fsdp", "trainer.accelerator=cpu" if bench.device == "cpu" else "trainer.devices=2"]
+    one = ["trainer=cpu" if bench.device == "cpu" else "trainer=gpu"]
+    found: dict[str, Any] = {}
+    for sharded in (False, True):
+        for name in ("SIGINT", "SIGTERM"):
+            lines, folder = [f"callbacks.checkpoint.sharded={str(sharded).lower()}"], f"ranks_{name}_{sharded}"
+            run = bench.start(folder, [*lines, *two])
+            reached = run.reaches(bench.at)
+            run.process.send_signal(signal.Signals[name])
+            ended = run.finish()
+            rest = bench.start(folder, [*one, "ckpt_path=last"]).finish()
+            rows = len(rows_of(bench.folder / folder))
+            found[f"{name}, {'sharded' if sharded else 'whole'}"] = {
+                "reached": reached, "ended": ended, "rest": rest, "rows": rows,
+            }  # fmt: skip
+    return found
+
+
 def orphaned(bench: Bench) -> dict[str, Any]:
     """What a server does, and leaves, whose trainer was ended, gently or not; and what the next start takes away."""
     found: dict[str, Any] = {}
@@ -329,6 +351,7 @@ PARTS: dict[str, Callable[[Bench], Any]] = {
     "engine": lambda bench: killed(bench, "engine"),
     "server": lambda bench: killed(bench, "server"),
     "trainer": orphaned,
+    "ranks": regrouped,
     "update_memory": lambda bench: without_memory(bench, rows_at_once(1024 if bench.device == "cuda" else 65536)),
     "engine_memory": lambda bench: without_memory(bench, ["sampler.kv_cache_gib=100000"]),
     "engine_share": lambda bench: without_memory(bench, ["sampler.gpu_memory_utilization=0.99"]),

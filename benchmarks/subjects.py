@@ -24,9 +24,12 @@ SETS = [("gsm8k_cot", "gsm8k[200]"), ("qwen_math", "math500[100]")]
 ENGINE = {
     "cpu": ["sampler=vllm", "sampler.dtype=float32"],
     "cuda": ["sampler=vllm_gpu", "sampler.dtype=float32", "sampler.enforce_eager=true",
-             "sampler.gpu_memory_utilization=0.4"],
+             "sampler.gpu_memory_utilization=0.08", "sampler.kv_cache_gib=6"],
 }  # fmt: skip
-SERVER = {"cpu": [], "cuda": ["--enforce-eager", "--gpu-memory-utilization", "0.4"]}  # beside the engine of the others
+SERVER = {
+    "cpu": [],
+    "cuda": ["--enforce-eager", "--gpu-memory-utilization", "0.08", "--kv-cache-memory-bytes", str(6 * 2**30)],
+}  # beside the engine of the others
 EXAM = "evaluation.protocol.exams.greedy"  # of both protocols
 
 

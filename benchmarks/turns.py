@@ -176,6 +176,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--hidden", type=int, default=64, help="size of the model, in 32 to a head")
     parser.add_argument("--intermediate", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--kv-cache-gib", type=float, default=0.5)
+    parser.add_argument("--graphs", action="store_true", help="CUDA graphs, on a GPU")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     sizes = Sizes(given.answers, given.turns, given.tokens, given.workers, given.sleep)
@@ -187,7 +189,8 @@ def main(arguments: list[str] | None = None) -> None:
         write(path, MODEL | shape | size | {"intermediate_size": given.intermediate})
         sampler = VllmSampler(
             str(path), dtype="float32", load_format="auto", max_model_len=1024, max_num_seqs=given.answers,
-            max_num_batched_tokens=8192, kv_cache_gib=0.5, gpu_memory_utilization=0.4, enforce_eager=True,
+            max_num_batched_tokens=8192, kv_cache_gib=given.kv_cache_gib, gpu_memory_utilization=0.1,
+            enforce_eager=not given.graphs,
             sleep_level=0, tensor_parallel_size=1, logprobs="all", fast_decode=True,
         )  # fmt: skip
         sampler.start()

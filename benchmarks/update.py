@@ -49,14 +49,15 @@ def written(name: str) -> Path:
 
 
 def updating(
-    model: LanguageModel, length: int, prompt: int, rows: int, count: int, sharded: bool, device: torch.device
-) -> Any:
-    """An update of so many micro-batches of so many rows, without its optimizer step."""
-    number = rows * count
+    model: LanguageModel, length: int, prompt: int, rows: int, count: int, sharded: bool, device: torch.device,
+    group: int | None = None,
+) -> Any:  # fmt: skip
+    """An update of so many micro-batches of so many rows, without its optimizer step; a prompt is of `group` rows."""
+    number, group = rows * count, group or rows
     mask = (torch.arange(length, device=device) >= prompt).expand(number, -1).contiguous()
     unknown, flag = torch.full(mask.shape, torch.nan, device=device), torch.zeros(number, dtype=torch.bool).to(device)
     tokens = torch.randint(1, model.lm.config.vocab_size, mask.shape, device=device)
-    tokens[:, :prompt] = tokens[torch.arange(number) // rows * rows, :prompt]  # of which a micro-batch has one
+    tokens[:, :prompt] = tokens[torch.arange(number) // group * group, :prompt]
     nothing = TokenStats(unknown, unknown, unknown)
     batch = RolloutBatch(tokens, mask, torch.arange(number, device=device), flag.float(), flag, flag, unknown)
     algorithm = Algorithm(

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from isentropic.config.build import BadInput, bad_input, build, leaves, plain
 from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, of_disk, quiet, rank
+from isentropic.config.room import choose_micro_batch
 from isentropic.runs import files
 from isentropic.runs.status import Ended
 
@@ -95,6 +96,7 @@ def parts(cfg: DictConfig, all_fit: bool = True) -> "Generator[tuple[Trainer, Po
         if cfg.ckpt_path:
             check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
     fall_back(cfg)
+    choose_micro_batch(cfg, algorithm)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
     try:
         made = assemble(cfg, algorithm, task, sampler, all_fit)

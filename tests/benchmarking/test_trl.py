@@ -38,11 +38,11 @@ def test_a_peer_that_is_stopped_is_compared_as_far_as_it_came(tmp_path):
     out = tmp_path / "peer.json"
     assert beside(own, out, -15) == {"peer": {"name": "trl", "exit_code": -15}}
     memory = {"allocated": 44.0, "reserved": 46.0, "used": 50.0}
-    write(out, [100.0], memory)
+    write(out, [], memory)
     assert "ratio" not in beside(own, out, -15)
-    write(out, [100.0, 180.0], memory)
+    write(out, [80.0], memory)
     assert beside(own, out, None)["ratio"] == {"seconds": 0.25, "used": 0.8}
-    write(out, [100.0, 180.0, 230.0], memory)
+    write(out, [80.0, 50.0], memory)
     found = beside(own, out, 0)
     assert found["peer"]["seconds"] == [80.0, 50.0] and found["peer"]["step"] == 50.0
     assert found["peer"]["exit_code"] == 0 and found["peer"]["versions"]["torch"]

@@ -37,16 +37,16 @@ class StaleCache(TransformersSampler):
         self.previous = before or self.current
         super().update_weights(self.current.items())
 
-    def sample(self, prompts, count, seeds, decoding):
+    def write(self, requests, decoding):
         super().update_weights(self.previous.items())
-        answers = super().sample(prompts, count, seeds, decoding)
+        answers = super().write(requests, decoding)
         super().update_weights(self.current.items())
         return answers
 
 
 class Hot(TransformersSampler):
-    def sample(self, prompts, count, seeds, decoding):
-        return super().sample(prompts, count, seeds, replace(decoding, temperature=1.0))
+    def write(self, requests, decoding):
+        return super().write(requests, replace(decoding, temperature=1.0))
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_every_answer_has_the_length_that_is_asked_for(algorithm, model, tmp_pat
     assert len(found["seconds"]["steps"]) == 2
     assert found["card"] is None and "mfu" not in found and found["memory"] == {}
     assert json.loads(json.dumps(found)) == found
-    trl.write(tmp_path / "peer.json", [0.0, 9.0, 12.0], {"used": 1.0})  # beside what the peer writes
+    trl.write(tmp_path / "peer.json", [9.0, 3.0], {"used": 1.0})  # beside what the peer writes
     table = text(found | trl.beside(found, tmp_path / "peer.json", 0))
     assert "\ntrl: 3.0 s a step, 1.0 GiB of the card\n" in table
     median = found["seconds"]["median"]
@@ -66,7 +66,7 @@ def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, forks, 
 @pytest.mark.parametrize(
     "override, sentence",
     [
-        ("benchmark.vs=verl", "benchmark.vs=verl must be trl or null"),
+        ("benchmark.vs=grpo", "benchmark.vs=grpo must be trl, verl or null"),
         ("trainer.devices=2", "benchmark.vs=trl compares on one GPU; trainer.devices=2 must be 1"),
     ],
 )

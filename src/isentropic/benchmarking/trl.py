@@ -94,7 +94,8 @@ def run(args: argparse.Namespace, own: Path) -> None:
             self.marks.append(time.time())
             print(f"peer: optimizer step {len(self.marks) - 1}, {self.marks[-1] - self.marks[-2]:.1f} s", flush=True)
             peaks = {name: size / GIB for name, size in self.watch.peaks(0.0).items()}
-            write(Path(args.out), self.marks[:: args.updates], peaks)
+            marks = self.marks[:: args.updates]
+            write(Path(args.out), [later - earlier for earlier, later in itertools.pairwise(marks)], peaks)
 
         def on_train_end(self, *_: Any, **__: Any) -> None:
             self.watch.end()
@@ -106,23 +107,25 @@ def run(args: argparse.Namespace, own: Path) -> None:
     ).train()  # fmt: skip
 
 
-def write(out: Path, marks: list[float], memory: dict[str, float]) -> None:
+def write(
+    out: Path, seconds: list[float], memory: dict[str, float], name: str = "trl", more: dict[str, Any] | None = None
+) -> None:
     found = {
-        "versions": {name: installed(name) for name in ("trl", "torch", "transformers", "vllm")},
-        "seconds": [later - earlier for earlier, later in itertools.pairwise(marks)],
+        "versions": {package: installed(package) for package in (name, "torch", "transformers", "vllm")},
+        "seconds": seconds,
         "memory": memory,
-    }
+    } | (more or {})
     unfinished = out.with_name(f"{out.name}.unfinished")
     unfinished.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     os.replace(unfinished, out)
 
 
-def beside(own: dict[str, Any], out: Path, code: int | None) -> dict[str, Any]:
+def beside(own: dict[str, Any], out: Path, code: int | None, name: str = "trl") -> dict[str, Any]:
     """The peer's figures as far as it came, and ours in parts of them; `code` is None where it was not waited for.
 
     Its first rollout warms up, as ours does, and counts only where it was the only one.
     """
-    peer: dict[str, Any] = {"name": "trl", "exit_code": code}
+    peer: dict[str, Any] = {"name": name, "exit_code": code}
     if out.exists():
         peer |= json.loads(out.read_text(encoding="utf-8"))
     if not (seconds := peer.get("seconds")):
@@ -134,15 +137,20 @@ def beside(own: dict[str, Any], out: Path, code: int | None) -> dict[str, Any]:
     return {"peer": peer, "ratio": ratio}
 
 
-def main() -> None:
-    os.environ |= {name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()}
+def arguments() -> argparse.Namespace:
+    """Of any peer's command line."""
     cli = argparse.ArgumentParser()
     cli.add_argument("--folder", required=True)
     for name in (*SIZES, "vocabulary"):
         cli.add_argument(f"--{name.replace('_', '-')}", type=int, required=True)
     cli.add_argument("--share", type=float, required=True)
     cli.add_argument("--out", required=True)
-    args = cli.parse_args()
+    return cli.parse_args()
+
+
+def main() -> None:
+    os.environ |= {name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()}
+    args = arguments()
     with TemporaryDirectory() as own:
         run(args, Path(own))
 

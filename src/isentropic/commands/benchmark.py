@@ -149,13 +149,14 @@ def versions() -> dict[str, str | None]:
 
 def compared(cfg: DictConfig) -> dict[str, Any]:
     """Ours, then the peer, each in a process of its own, so that neither holds what the other needs."""
-    from isentropic.benchmarking import trl
+    from isentropic.benchmarking import trl, verl
 
-    if cfg.benchmark.vs != "trl":
-        raise BadInput(f"benchmark.vs={cfg.benchmark.vs} must be trl or null")
+    name, peers = cfg.benchmark.vs, {"trl": trl, "verl": verl}
+    if name not in peers:
+        raise BadInput(f"benchmark.vs={name} must be trl, verl or null")
     if cfg.trainer.devices * cfg.trainer.num_nodes > 1:
-        raise BadInput(f"benchmark.vs=trl compares on one GPU; trainer.devices={cfg.trainer.devices} must be 1")
-    if reason := trl.missing():
+        raise BadInput(f"benchmark.vs={name} compares on one GPU; trainer.devices={cfg.trainer.devices} must be 1")
+    if reason := peers[name].missing():
         raise BadInput(reason)
     folder = Path(cfg.paths.output)
     ours, theirs = folder / "ours.json", folder / "peer.json"
@@ -166,9 +167,9 @@ def compared(cfg: DictConfig) -> dict[str, Any]:
     own = found = json.loads(ours.read_text(encoding="utf-8"))
     code = None
     try:
-        code = ended("isentropic.benchmarking.trl", peer_arguments(cfg, theirs))
+        code = ended(f"isentropic.benchmarking.{name}", peer_arguments(cfg, theirs))
     finally:  # it takes longer, and may be stopped, and this process with it
-        found = own | trl.beside(own, theirs, code)
+        found = own | trl.beside(own, theirs, code, name)
         write(Path(cfg.benchmark.out), found)
     if code and "ratio" not in found:
         raise BadInput(f"the peer ended with exit code {code} before its first rollout was learnt from")

@@ -39,7 +39,8 @@ class Optimization:
     max_grad_norm: float  # L2, over all parameters
     mini_batch: int  # completions of one optimizer step, over all ranks
     micro_batch: int | None  # completions of one forward, on one rank; null is no limit
-    max_tokens_per_micro_batch: int | None  # of one forward on one rank, padding included; null is no limit
+    # of one forward on one rank, padding included; null is no limit, but where micro_batch is null too the card chooses
+    max_tokens_per_micro_batch: int | None
     max_tokens_no_grad: int | None  # the same of a forward without a backward pass
     # under FSDP, divided over ranks after every micro-batch; else whole on each rank until the last, at 4 bytes per
     # parameter and less traffic

@@ -4,16 +4,17 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import nan
-from typing import TypeVar
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from isentropic.batch import RolloutBatch
 from isentropic.sampler import Completion, SamplerError
 from isentropic.task import Verdict
 
-T = TypeVar("T")
 PAD = 0  # any id does: nothing reads what lies beyond the mask
 
 
@@ -64,33 +65,37 @@ def collate_segments(
 
     Raises SamplerError where the sampler gave log-probs, none of which is a number.
     """
-    width = max(sum(len(part.tokens) for part in row) for row in rows)
-    told = torch.tensor([padded(row, log_probs, nan, width) for row in rows])
-    check_told(told, sum(len(part.logp or ()) for row in rows for part in row))
+    blank = rectangle(rows)
+    tokens, mask, turn, told = blank(np.int64), blank(np.bool_), blank(np.int64), blank(np.float32, nan)
+    for place, row in enumerate(rows):
+        end = begun = 0
+        for part in row:
+            start, end, begun = end, end + len(part.tokens), begun + part.chosen
+            tokens[place, start:end], mask[place, start:end] = part.tokens, part.chosen
+            turn[place, start:end] = max(0, begun - 1)
+            if part.logp is not None:
+                told[place, start:end] = part.logp
+    logp = torch.from_numpy(told)
+    check_told(logp, sum(len(part.logp or ()) for row in rows for part in row))
     return RolloutBatch(
-        tokens=torch.tensor([padded(row, lambda part: part.tokens, PAD, width) for row in rows]),
-        mask=torch.tensor([padded(row, lambda part: [part.chosen] * len(part.tokens), False, width) for row in rows]),
+        tokens=torch.from_numpy(tokens),
+        mask=torch.from_numpy(mask),
         group=torch.tensor(groups),
         reward=torch.tensor([v.reward for v in verdicts], dtype=torch.float32),
         correct=torch.tensor([v.correct for v in verdicts]),
         truncated=torch.tensor(truncated),
         problem=torch.tensor(problems),
-        sampler_logp=torch.where(told.isfinite(), told, nan),
-        turn=torch.tensor([turns(row, width) for row in rows]),
+        sampler_logp=torch.where(logp.isfinite(), logp, nan),
+        turn=torch.from_numpy(turn),  # of each token, how many completions began before its own or the one it follows
         void=torch.tensor(void),
         calls=torch.tensor(calls),
     )
 
 
-def padded(row: Sequence[Segment], values: Callable[[Segment], Sequence[T]], blank: T, width: int) -> list[T]:
-    """Values of a row's segments one behind the other, filled up with `blank` to `width`."""
-    found = [value for part in row for value in values(part)]
-    return found + [blank] * (width - len(found))
-
-
-def log_probs(part: Segment) -> Sequence[float]:
-    """Of the sampler, one per token; NaN where it did not say."""
-    return [nan] * len(part.tokens) if part.logp is None else part.logp
+def rectangle(rows: Sequence[Sequence[Segment]]) -> Callable[..., NDArray[Any]]:
+    """As wide as the longest row, of a type, filled with padding or another value."""
+    width = max(sum(len(part.tokens) for part in row) for row in rows)
+    return lambda kind, value=PAD: np.full((len(rows), width), value, kind)
 
 
 def check_told(logp: Tensor, told: int) -> None:
@@ -109,16 +114,6 @@ def check_told(logp: Tensor, told: int) -> None:
             "tokens count as if it had not said, in sampler/ess and in what corrects for it",
             stacklevel=2,
         )
-
-
-def turns(row: Sequence[Segment], width: int) -> list[int]:
-    """Of each token, how many completions began before the one that it is in or follows."""
-    found: list[int] = []
-    begun = 0
-    for part in row:
-        begun += part.chosen
-        found += [max(0, begun - 1)] * len(part.tokens)
-    return found + [PAD] * (width - len(found))
 
 
 def concatenate(batches: Sequence[RolloutBatch]) -> RolloutBatch:

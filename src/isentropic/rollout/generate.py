@@ -1,6 +1,7 @@
 """Problems to judged completions: encode, sample, verify, collate; or play, where the task is an environment."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -11,10 +12,11 @@ from isentropic.phases import doing
 from isentropic.reward import Answer, Played
 from isentropic.rollout.collate import Segment, collate, collate_segments
 from isentropic.rollout.framing import Framing
+from isentropic.rollout.judging import Judged, Judging
 from isentropic.rollout.play import Player, Transcript
 from isentropic.rollout.prompts import PromptEncoder
 from isentropic.rollout.turns import Turns
-from isentropic.sampler import Completion, Decoding, Request, Sampler
+from isentropic.sampler import Completion, Decoding, Request, Sampler, once
 from isentropic.task import Problem, Task, Verdict
 from isentropic.task.environment import Environment
 
@@ -48,6 +50,11 @@ class RolloutGenerator:
             raise ValueError("the task is an environment, and rollout.turns does not say how long its episodes may be")
         return Player(self.task, self.sampler, Framing(self.prompts, self.turns), self.turns, self.seed)
 
+    @cached_property
+    def judging(self) -> Judging:
+        """Of this generator's answers, in a thread that waits between rollouts."""
+        return Judging(self.task, self.prompts.tokenizer)
+
     def generate(
         self,
         problems: Sequence[Problem],
@@ -66,34 +73,31 @@ class RolloutGenerator:
             return self.played(self.player, problems, groups, count, decoding, draw, apart or count)
         prompts = [self.prompts.encode(problem) for problem in problems]
         seeds = [self.seed_of(draw, group, apart or count) for group in groups]
+        self.sampler.check(prompts, count, seeds, decoding)
+        limit = self.limit or (lambda seed: decoding.max_tokens)
+        drawn = [seed + child for seed in seeds for child in range(count)]
+        requests = [Request(p, seed, limit(seed)) for p, seed in zip(repeat(prompts, count), drawn, strict=True)]
+        asked, begun = repeat(problems, count), dict[int, Future[Judged]]()
+
+        def judge(place: int, completion: Completion) -> None:
+            begun[place] = self.judging.begin(asked[place], completion)
+
         with doing("sampling"):
-            if self.limit is None:
-                answers = self.sampler.sample(prompts, count, seeds, decoding)
-                completions = [completion for group in answers for completion in group]
-            else:
-                asked = zip(repeat(prompts, count), [seed + i for seed in seeds for i in range(count)], strict=True)
-                completions = self.sampler.write([Request(p, seed, self.limit(seed)) for p, seed in asked], decoding)
-        return self.judged(problems, prompts, completions, groups, count)
+            self.sampler.converse(requests, decoding, once(judge))
+        return self.judged(problems, prompts, [begun[place] for place in range(len(asked))], groups, count)
 
     def judged(
         self,
         problems: Sequence[Problem],
         prompts: Sequence[Sequence[int]],
-        completions: Sequence[Completion],
+        begun: Sequence["Future[Judged]"],
         groups: Sequence[int],
         count: int,
     ) -> Generated:
-        """`count` completions of each problem, as text, verified and collated."""
-        texts = self.prompts.tokenizer.batch_decode(
-            [completion.tokens for completion in completions],
-            skip_special_tokens=True,
-            clean_up_tokenization_spaces=False,
-        )
+        """`count` completions of each problem, once they are judged, collated."""
         asked, ids = repeat(problems, count), repeat(groups, count)
-        with doing("verification"):
-            verdicts = self.task.verify(asked, texts)
-        numbers = [problem.id for problem in asked]
-        batch = collate(repeat(prompts, count), completions, verdicts, ids, numbers)
+        completions, texts, verdicts = zip(*self.judging.ended(asked, begun), strict=True)
+        batch = collate(repeat(prompts, count), completions, verdicts, ids, [problem.id for problem in asked])
         rows = zip(asked, texts, completions, verdicts, ids, strict=True)
         answers = [
             Answer(problem, text, one.tokens, one.finish, group, row % count, verdict, self.prompts.messages(problem))

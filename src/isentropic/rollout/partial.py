@@ -6,6 +6,7 @@ none is dropped. So the limit on how far ahead groups are begun is the limit on 
 
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import Event
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from isentropic.phases import doing
 from isentropic.rollout.generate import Generated, RolloutGenerator
+from isentropic.rollout.judging import Judged
 from isentropic.sampler import Completion, Decoding, Request, seed_after
 from isentropic.state import StateError
 from isentropic.task import Problem
@@ -31,6 +33,7 @@ class Begun:
     logp: list[float] = field(default_factory=list[float])
     versions: list[int] = field(default_factory=list[int])  # of each token: the rollouts its policy had learnt from
     finish: str | None = None  # None while it goes on
+    judged: "Future[Judged] | None" = None  # once it is over
 
     def add(self, tokens: list[int], logp: list[float] | None, version: int) -> None:
         """Raises ValueError where the sampler gave no log-probs, without which nothing corrects for the version."""
@@ -97,16 +100,20 @@ class PartialRollouts:
         """The oldest `share` of the groups, once they are over, judged; for a rollout by its number."""
         self.write(version, rollout, self.share)
         groups = [self.groups.popleft() for _ in range(self.share)]
-        completions = [answer.completion() for group in groups for answer in group.answers]
         batch, answers = self.generator.judged(
             [group.problem for group in groups],
             [group.prompt for group in groups],
-            completions,
+            [self.judging(group, answer) for group in groups for answer in group.answers],
             [group.number for group in groups],
             self.count,
         )
         staleness = staleness_of(groups, rollout, batch.tokens.shape[1])
         return Generated(replace(batch, staleness=staleness), answers)
+
+    def judging(self, group: Group, answer: Begun) -> "Future[Judged]":
+        """Of an answer that is over; begun anew where it came out of a checkpoint."""
+        answer.judged = answer.judged or self.generator.judging.begin(group.problem, answer.completion())
+        return answer.judged
 
     def write_ahead(self, version: int, rollout: int) -> None:
         """For the rollouts from this one on, until it is halted or all that may be begun is over."""
@@ -125,6 +132,7 @@ class PartialRollouts:
             group, answer = rows[place]
             answer.add(completion.tokens, completion.logp, version)
             answer.finish = completion.finish
+            self.judging(group, answer)
             left -= id(group) in oldest
 
         def halted() -> bool:

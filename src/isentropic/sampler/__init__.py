@@ -186,13 +186,13 @@ class Sampler(ABC):
         """Ends the engine and its processes."""
 
 
-def silent(found: dict[int, Completion]) -> Reply:
-    """Keeps what each row writes, and has it write no more."""
+def once(done: Done) -> Reply:
+    """To rows that have one turn: `done` is told what each of them writes, and it writes no more."""
     nothing: Future[Request | None] = Future()
     nothing.set_result(None)
 
     def reply(place: int, completion: Completion) -> "Future[Request | None]":
-        found[place] = completion
+        done(place, completion)
         return nothing
 
     return reply

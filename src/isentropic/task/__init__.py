@@ -69,6 +69,11 @@ class Task(ABC):
         """Whether there is anything to check an answer against."""
         return True
 
+    @property
+    def verifies_aside(self) -> bool:
+        """Whether `verify` may be called in another thread, of a few answers at a time, while others are written."""
+        return False
+
     def markers(self) -> Sequence[str]:
         """Texts that it looks for in an answer, such as a marker: decoding must keep them."""
         return ()

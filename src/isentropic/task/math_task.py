@@ -22,6 +22,10 @@ class MathTask(Task):
         pairs = zip(problems, texts, strict=True)
         return self.judges([(problem.reference, text, self.marker, self.strictness) for problem, text in pairs])
 
+    @property
+    def verifies_aside(self) -> bool:
+        return True
+
     def notes(self) -> list[str]:
         return self.judges.notes
 

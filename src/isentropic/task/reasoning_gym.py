@@ -75,6 +75,10 @@ class ReasoningGym(Task):
         known = self.name, self.plain_options, self.marker, self.partial_credit
         return self.judges([(*known, problem.reference, text) for problem, text in pairs])
 
+    @property
+    def verifies_aside(self) -> bool:
+        return True
+
     def notes(self) -> list[str]:
         return self.judges.notes
 

@@ -257,6 +257,43 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path):
     pytest.fail("the server outlived the process that started it")
 
 
+LISTENING = """
+import os, socket, sys, time
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+listening.listen(int(sys.argv[2]))
+engine = os.fork()  # which has the socket too
+if engine:
+    print(engine, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("backlog", [64, 0])
+def test_what_is_asked_of_a_server_ends_with_it_though_its_engine_holds_the_socket(tmp_path, backlog):
+    """A connection that nobody takes is told of no end, and one for which there is no room does not come about."""
+    path = tmp_path / "http"
+    command = [sys.executable, "-c", LISTENING, str(path), str(backlog)]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    engine = int(server.stdout.readline())
+    service = Service(f"unix:{path}", 600.0, server, None)
+    try:
+        with ThreadPoolExecutor(4) as askers:
+            asked = [askers.submit(service.call, "/version", get=True) for _ in range(4)]
+            while len(service.asked) < 4:
+                time.sleep(0.05)
+            server.kill()
+            for one in asked:
+                with pytest.raises(SamplerError, match="the server that was started has ended with code -9"):
+                    one.result()
+        with pytest.raises(SamplerError, match="has ended with code -9"):
+            service.call("/version", get=True)
+    finally:
+        os.kill(engine, signal.SIGKILL)
+        service.process = None
+
+
 def test_what_a_server_leaves_behind_ends_with_it(tmp_path):
     """Its engine is a process of its own, which may hold a card for as long as it waits for the other side."""
     server = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, start_new_session=True)

@@ -64,7 +64,12 @@ class Rows:
 
     def deviation(self, logp: PerToken, mask: Mask) -> float:
         """Nats between these log-probs and the model's own, of a typical token in 16 bits, else of the worst."""
-        return apart(logp, self.logp, mask, typical=self.rounding > ROUNDING["float32"])
+        return apart(logp, self.logp, mask, self.typical)
+
+    @property
+    def typical(self) -> bool:
+        """Whether readings are compared by a typical token, as in 16 bits, not by the worst."""
+        return self.rounding > ROUNDING["float32"]
 
     def agree(self, deviation: float, rounding: float | None = None) -> bool:
         """The same answer on all ranks."""

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
-from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, once
 from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import (
     arriving,
@@ -153,7 +153,7 @@ class VllmSampler(Sampler):
     def complete(self, rows: list[Row], decoding: Decoding) -> list[Completion]:
         """A completion per row, in their order."""
         found: dict[int, Completion] = {}
-        self.run(rows, decoding, silent(found))
+        self.run(rows, decoding, once(found.__setitem__))
         return [found[place] for place in range(len(rows))]
 
     def write_until(

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, SamplerError, once
 from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import check_requests, check_rows
 from isentropic.sampler.vllm import asking
@@ -63,7 +63,7 @@ class CompletionsSampler(Sampler):
 
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
         found: dict[int, Completion] = {}
-        self.converse(requests, decoding, silent(found))
+        self.converse(requests, decoding, once(found.__setitem__))
         return [found[place] for place in range(len(requests))]
 
     def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:

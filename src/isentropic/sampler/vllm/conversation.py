@@ -9,7 +9,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import Any
 
-from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, once
 from isentropic.sampler.ends import Ends
 from isentropic.sampler.vllm.sampling_params import Row, completion_of, draws, joined, piece_of, rest_of
 
@@ -47,14 +47,8 @@ class Conversation:
         halted: Halted,
     ) -> dict[int, Piece]:
         """As a sampler's write_until."""
-        coming, none = iter(enumerate(rows)), Future[Request | None]()
+        coming, reply = iter(enumerate(rows)), once(done)
         self.slots = min(self.slots, at_once, len(rows))
-        none.set_result(None)
-
-        def reply(place: int, completion: Completion) -> "Future[Request | None]":
-            done(place, completion)
-            return none
-
         with self.whole():
             while not halted():
                 self.add(dict(islice(coming, at_once - len(self.running))))

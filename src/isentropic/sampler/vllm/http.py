@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -43,6 +44,18 @@ class Service:
 
     def __init__(self, url: str, timeout: float, process: "subprocess.Popen[bytes] | None", log: Path | None) -> None:
         self.url, self.timeout, self.process, self.log = url.rstrip("/"), timeout, process, log
+        self.asked: set[FileConnection] = set()
+        if process is not None:
+            Thread(target=self.cut, args=(process,), daemon=True).start()
+
+    def cut(self, process: "subprocess.Popen[bytes]") -> None:
+        """Ends what is asked of a process of ours that has ended: its engine, which was forked, holds the socket on."""
+        while process.poll() is None:
+            time.sleep(0.2)
+        while self.process is process:
+            for connection in list(self.asked):
+                connection.cut()
+            time.sleep(0.2)
 
     def call(self, route: str, body: Mapping[str, Any] | None = None, get: bool = False) -> Any:
         """What a route answers, out of JSON.
@@ -64,9 +77,13 @@ class Service:
         """Status and body, over a connection of its own."""
         if self.url.startswith(SOCKET):
             with closing(FileConnection(self.url.removeprefix(SOCKET), timeout)) as connection:
-                connection.request("GET" if data is None else "POST", route, data, JSON)
-                answer = connection.getresponse()
-                return answer.status, answer.read()
+                self.asked.add(connection)
+                try:
+                    connection.request("GET" if data is None else "POST", route, data, JSON)
+                    answer = connection.getresponse()
+                    return answer.status, answer.read()
+                finally:
+                    self.asked.discard(connection)
         try:
             with DIRECT.open(Request(f"{self.url}{route}", data, JSON), timeout=timeout) as answer:
                 return answer.status, answer.read()
@@ -146,12 +163,25 @@ class FileConnection(HTTPConnection):
 
     def __init__(self, path: str, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
-        self.path = path
+        self.path, self.over = path, False
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.connect(self.path)  # with a timeout it would fail where many connect at one time
-        self.sock.settimeout(self.timeout)
+        self.sock.setblocking(False)
+        while not self.over:
+            try:
+                self.sock.connect(self.path)
+            except BlockingIOError:  # many connect at one time
+                time.sleep(0.05)
+            else:
+                return self.sock.settimeout(self.timeout)
+        raise ConnectionError("it has ended")
+
+    def cut(self) -> None:
+        """From another thread: whoever waits for it is told that it has ended."""
+        self.over = True
+        with suppress(OSError, AttributeError):  # not connected yet, or closed by now
+            self.sock.shutdown(socket.SHUT_RDWR)
 
 
 def check_release(service: Service) -> str:

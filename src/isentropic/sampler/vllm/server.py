@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isentropic.batch import DTYPES
 from isentropic.distributed import rank
-from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, silent
+from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, once
 from isentropic.sampler.ends import Ends, ends_of
 from isentropic.sampler.validation import (
     arriving,
@@ -125,7 +125,7 @@ class VllmServerSampler(Sampler):
 
     def write(self, requests: Sequence[Request], decoding: Decoding) -> list[Completion]:
         found: dict[int, Completion] = {}
-        self.converse(requests, decoding, silent(found))
+        self.converse(requests, decoding, once(found.__setitem__))
         return [found[place] for place in range(len(requests))]
 
     def converse(self, requests: Sequence[Request], decoding: Decoding, reply: Reply) -> None:
