@@ -15,7 +15,7 @@ train: setup  ## the main job; settings follow as in `make train ARGS="algorithm
 
 PYTEST = OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-# Pyright keeps one core busy for 40 seconds, and the tests now and then leave one idle: it goes beside them and speaks last.
+# Pyright keeps one core busy for half a minute, and the tests now and then leave one idle: it goes beside them and speaks last.
 beside_types = echo "pytest, and pyright beside it"; \
 	$(TYPES) > .venv/pyright.txt & types=$$!; trap "kill $$types" INT TERM; \
 	code=0; $(PYTEST) $(1) $(ARGS) || code=$$?; \

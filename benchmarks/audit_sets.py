@@ -29,6 +29,7 @@ TASKS = {
     "guess": ["task=guess"],
     "lookup": ["task=lookup"],
     "calc": ["task=calc", "task.task.name=chain_sum"],
+    "interpreter": ["task=interpreter", "task@task.task=arithmetic"],
 }
 HEADS = ("problems", "best constant", f"of {PROBLEMS}", "golds earned", "duplicates")
 
@@ -67,7 +68,8 @@ def found(name: str, data: str) -> dict[str, Any]:
 
 def made(name: str, data: str) -> tuple[Task, Sequence[Problem]]:
     """A task by its settings, with its problems: of a set, as test problems of task=math."""
-    sets = [f"task/set@task.test=[{name}]", "task/set@task.train=[mawps]", "task.workers=1", f"paths.data={data}"]
+    other = "svamp" if name == "mawps" else "mawps"  # to train on, which a set that is tested cannot be
+    sets = [f"task/set@task.test=[{name}]", f"task/set@task.train=[{other}]", "task.workers=1", f"paths.data={data}"]
     cfg = compose(loader_of(CONFIGS), "train", TASKS.get(name, ["task=math", *sets]))
     task: Task = build(cfg, "task")
     return task, task.problems("train" if name in TASKS else "test")

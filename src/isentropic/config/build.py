@@ -154,7 +154,7 @@ def _check_value(value: Any, hint: Any, key: str, look: Look) -> None:
                 raise BadInput(not_chosen(key, name, item))
             _check_value(item, part, f"{key}.{name}", look)
         return
-    elif _holds_parts(value):
+    elif holds_parts(value):
         return
     else:
         wrong_flag = isinstance(value, bool) and hint in (int, float, int | None, float | None)
@@ -170,9 +170,9 @@ def _may_fit(made: Any, hint: Any) -> bool:
     return made in UNTOLD or any(option in UNTOLD for option in (hint, *get_args(hint)))
 
 
-def _holds_parts(value: Any) -> bool:
+def holds_parts(value: Any) -> bool:
     items = list(value.values()) if is_dict(value) else value if is_list(value) else []
-    return any((is_dict(item) and "_target_" in item) or _holds_parts(item) for item in items)
+    return any((is_dict(item) and "_target_" in item) or holds_parts(item) for item in items)
 
 
 def _describe(hint: Any) -> str:

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from isentropic.config.bounds import check_bounds
 from isentropic.config.build import (
     BadInput,
     bad_input,
@@ -220,6 +221,7 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, base: DictConfig) -> No
     check_sizes(settings)
     try:
         check(settings, look=by_source)
+        check_bounds(settings)
     except BadInput as error:
         raise _where_it_is_set(error, cfg) from error
 

@@ -68,7 +68,7 @@ def find(path: str) -> Any:
 
 
 def _in_module(module: str, name: str) -> Any:
-    names = _names(module)
+    names = names_of(module)
     if name not in names:
         if hasattr(builtins, name):
             return getattr(builtins, name)
@@ -82,7 +82,7 @@ def _in_module(module: str, name: str) -> Any:
 
 
 @cache
-def _names(module: str) -> dict[str, "ast.ClassDef | Function | ast.expr | str"]:
+def names_of(module: str) -> dict[str, "ast.ClassDef | Function | ast.expr | str"]:
     """What a module defines, and the dotted paths of what it imports. Raises LookupError and Untold."""
     spec = _spec(module)
     if spec is None:
@@ -151,7 +151,7 @@ def _constructor(node: ast.ClassDef, module: str) -> tuple[dict[str, Any], bool]
         raise Untold(node.name)
     if "__init__" in methods:
         return _arguments(methods["__init__"], module, skip=1)
-    bases = [_resolved(base, module) for base in node.bases]
+    bases = [resolved(base, module) for base in node.bases]
     if decorators:
         fields: dict[str, Any] = {}
         for base in reversed(bases):
@@ -201,7 +201,7 @@ def _name(node: ast.expr) -> str:
             return ""
 
 
-def _resolved(node: ast.expr, module: str) -> Any:
+def resolved(node: ast.expr, module: str) -> Any:
     """What a name stands for, a subscript taken off; None if that is not told."""
     with suppress(Untold, LookupError):
         return _look_up(node.value if isinstance(node, ast.Subscript) else node, module)
@@ -213,7 +213,7 @@ def _look_up(node: ast.expr, module: str) -> Any:
         case ast.Name(id=name):
             return _in_module(module, name)
         case ast.Attribute(value=ast.Name(id=top), attr=name):
-            origin = _names(module).get(top)
+            origin = names_of(module).get(top)
             if isinstance(origin, str):
                 return find(f"{origin}.{name}")
         case _:
@@ -224,7 +224,7 @@ def _look_up(node: ast.expr, module: str) -> Any:
 @cache
 def _class(module: str, name: str) -> type:
     found = _in_module(module, name)
-    bases = [_resolved(base, module) for base in found.node.bases]
+    bases = [resolved(base, module) for base in found.node.bases]
     known = [_stand_in(base) for base in bases if isinstance(base, Defined) and isinstance(base.node, ast.ClassDef)]
     made = type(name, tuple(dict.fromkeys(known)), {"__module__": module})
     told = len(known) + sum(_is_plain(base) for base in bases) == len(bases)
