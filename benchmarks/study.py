@@ -35,7 +35,10 @@ from isentropic.runs.status import read_status
 JUDGED, ANSWERS = "judged.json", "answers.csv.gz"
 KS, VOTES = (1, 2, 4, 8, 16), (8, 16)  # of pass@k and of maj@k
 LEAVE = 90.0  # seconds that a run may take to save itself
-CURVES = "eval/.+|entropy/mean|control/(up|target)|rollout/(reward|all_right|all_wrong|length)"
+CURVES = (
+    "eval/.+|entropy/(mean|q50|q70|q80|q90|predicted_change|measured_change)|control/(up|target)|policy/grad_norm"
+    "|rollout/(reward|all_right|all_wrong|length)|credit/stare(_precision)?|clipping/clipped_(high|low)"
+)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,13 @@
 """What papers show of tokens, from committed curves: how often STARE chooses rightly, the gradient beside the entropy.
 
     python docs/results/token_figures.py docs/results/calculator/curves.parquet
-    python docs/results/token_figures.py docs/results/countdown_short/tokens.csv.gz
+    python docs/results/token_figures.py docs/results/countdown_entropy/curves.csv.gz grpo_tuned stare
+    python docs/results/token_figures.py docs/results/tokens.csv.gz
 
 Means over the first and the last 20 rollouts of each run, and over all, where the metric was logged; then over seeds,
-with 95 % t intervals. The last line is the correlation of the gradient's norm with the entropy over a run's rollouts.
+with 95 % t intervals; of the groups that are named, else of all. Then the correlation of the gradient's norm with the
+entropy over a run's rollouts, and where it was logged how the change of entropy that the first order predicts goes with
+what was measured: correlation, and the share of rollouts with one sign.
 
 Of tokens, as samples.jsonl has them: of those whose surprisal is above the entropy, and of those that surprise most in
 good answers, the share whose exact sensitivity is below 0: reinforcing these raises entropy.
@@ -14,8 +17,10 @@ import csv
 import gzip
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
+import pyarrow.csv as pa
 import pyarrow.parquet as pq
 
 from isentropic.reporting.analysis.estimate import intervals
@@ -28,18 +33,19 @@ METRICS = {
     "rollout/all_right": "share of groups all right",
     "clipping/clipped_high": "share of tokens clipped above",
     "clipping/clipped_low": "share of tokens clipped below",
+    "entropy/q50": "entropy of the median token",
+    "entropy/q70": "of the seventh decile",
+    "entropy/q80": "of the eighth decile",
+    "entropy/q90": "of the ninth decile",
 }
+PREDICTED, MEASURED = "entropy/predicted_change", "entropy/measured_change"
 ENDS = 20  # rollouts
 TOPS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2)  # of the tokens in good answers
 
 
-def main(file: str) -> None:
-    table = pq.read_table(file)
-    columns = {name: table[name].to_numpy(zero_copy_only=False) for name in ("step", *METRICS)}
-    names = np.array(table["run"].to_pylist())
-    groups: dict[str, list[str]] = {}
-    for run in sorted(set(names)):
-        groups.setdefault(run.split(",")[0].removeprefix("algorithm="), []).append(run)
+def main(file: str, *chosen_groups: str) -> None:
+    columns, names, groups = read(file)
+    groups = {group: groups[group] for group in chosen_groups or groups}
     last = columns["step"].max()
     spans = {
         f"first {ENDS}": (1, ENDS),
@@ -55,9 +61,34 @@ def main(file: str) -> None:
             ]
             if any(np.isfinite(cell).any() and np.any(cell) for cell in cells):
                 print(f"| {title} | `{group}` | {' | '.join(map(told, cells))} |")
-    for group, runs in groups.items():
-        along = [together(columns, names == run) for run in runs]
-        print(f"| correlation of norm and entropy | `{group}` | | | {told(along)} |")
+    pairs = {
+        "correlation of norm and entropy": (together, "policy/grad_norm", "entropy/mean"),
+        "correlation of predicted and measured change": (together, PREDICTED, MEASURED),
+        "rollouts in which these have one sign": (alike, PREDICTED, MEASURED),
+    }
+    for title, (count, one, other) in pairs.items():
+        for group, runs in groups.items() if np.isfinite(columns[one]).any() else []:
+            along = [count(columns[one][names == run], columns[other][names == run]) for run in runs]
+            print(f"| {title} | `{group}` | | | {told(along)} |")
+
+
+def read(file: str) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, list[str]]]:
+    """Columns, NaN where they were not logged; the run of each row; runs by group. Of a report's file or a study's."""
+    table = pq.read_table(file) if file.endswith(".parquet") else pa.read_csv(file)
+    if "run" not in table.column_names:
+        labels, seeds = table["group"].to_pylist(), table["seed"].to_pylist()
+        table = table.append_column("run", [[f"{label},{seed}" for label, seed in zip(labels, seeds, strict=True)]])
+        table = table.rename_columns(["step" if name == "rollout" else name for name in table.column_names])
+    nothing = np.full(table.num_rows, np.nan)
+    columns = {
+        name: table[name].to_numpy().astype(float) if name in table.column_names else nothing
+        for name in ("step", *METRICS, PREDICTED, MEASURED)
+    }
+    names = np.array(table["run"].to_pylist())
+    groups: dict[str, list[str]] = {}
+    for run in sorted(set(names)):
+        groups.setdefault(run.split(",")[0].removeprefix("algorithm="), []).append(run)
+    return columns, names, groups
 
 
 def chosen(file: str) -> None:
@@ -89,10 +120,14 @@ def values(columns: dict[str, np.ndarray], metric: str, rows: np.ndarray) -> flo
     return float(found.mean()) if len(found) else float("nan")
 
 
-def together(columns: dict[str, np.ndarray], rows: np.ndarray) -> float:
-    norm, entropy = columns["policy/grad_norm"][rows], columns["entropy/mean"][rows]
-    known = np.isfinite(norm) & np.isfinite(entropy)
-    return float(np.corrcoef(norm[known], entropy[known])[0, 1])
+def together(one: np.ndarray, other: np.ndarray) -> float:
+    known = np.isfinite(one) & np.isfinite(other)
+    return float(np.corrcoef(one[known], other[known])[0, 1])
+
+
+def alike(one: np.ndarray, other: np.ndarray) -> float:
+    known = np.isfinite(one) & np.isfinite(other)
+    return float((one[known] * other[known] > 0).mean())
 
 
 def told(cell: Sequence[float]) -> str:
@@ -104,4 +139,4 @@ def told(cell: Sequence[float]) -> str:
 
 
 if __name__ == "__main__":
-    (chosen if sys.argv[1].endswith(".csv.gz") else main)(sys.argv[1])
+    (chosen if "tokens" in Path(sys.argv[1]).name else main)(*sys.argv[1:])

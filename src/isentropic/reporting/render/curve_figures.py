@@ -162,13 +162,13 @@ def draw_group(axis: Any, look: Style, drawn: Line | None, strays: Strays, metri
             drawn.place, drawn.point, color=look.colour, linestyle=look.dash, marker=marked, markersize=3,
             linewidth=0.8 if look.quiet else 1.3, zorder=2 if look.quiet else 3,
         )  # fmt: skip
-        label = f"{plain(drawn.group.label, 20)} (n = {drawn.count})"
+        label = f"{plain(drawn.group.label, 24)} (n = {drawn.count})"
         ends.append(End(float(drawn.point[-1]), label, "0.4" if look.quiet else look.colour))
     for number, (place, value) in enumerate(strays.traces):
         axis.plot(place, value, color=STRAY, linewidth=0.8, linestyle=":")
         axis.plot(place[-1:], value[-1:], color=look.colour, marker="x", markersize=4.5)
         if not number:
-            ends.append(End(float(value[-1]), f"{plain(strays.group.label, 20)}, left out", STRAY))
+            ends.append(End(float(value[-1]), f"{plain(strays.group.label, 24)}, left out", STRAY))
     return ends
 
 

@@ -133,7 +133,7 @@ def _over_k(start: str, ks: dict[int, str], rows: list[Score], looks: dict[int, 
         if not look.quiet:
             axis.fill_between(along, low, high, color=look.colour, alpha=0.18, linewidth=0)
         axis.plot(along, point, color=look.colour, linestyle=look.dash, marker=look.marker, markersize=2.5)
-        ends.append(End(point[-1], f"{plain(group.label, 20)} (n = {size[-1]})", "0.4" if look.quiet else look.colour))
+        ends.append(End(point[-1], f"{plain(group.label, 24)} (n = {size[-1]})", "0.4" if look.quiet else look.colour))
         words.append(f"{group.label} from {point[0]:.3g} at {along[0]} to {point[-1]:.3g} at {along[-1]}")
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(ks), map(str, ks))
