@@ -16,7 +16,7 @@ GROUPED = "isentropic_grouped"
 def grouped_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **settings: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """As transformers' own of torch's kernel, to the bit; of [B, H, Q, D], and fewer heads of keys and values."""
+    """As transformers' own of torch's kernel; of [B, H, Q, D], and fewer heads of keys and values."""
     plain = attention_mask is None or key.shape[1] == query.shape[1]
     if plain or settings.get("position_bias") is not None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
