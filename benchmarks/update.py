@@ -102,6 +102,9 @@ def main() -> None:
     parser.add_argument("--checkpointing", default="selective")
     parser.add_argument("--sharded", action="store_true", help="gradients and weights after each micro-batch")
     parser.add_argument("--share", action="store_true", help="a prompt goes through once for a micro-batch")
+    parser.add_argument("--group", type=int, help="rows of a prompt, where a micro-batch has several prompts")
+    parser.add_argument("--chunk", type=int, default=4096, help="answer tokens whose logits exist at one time")
+    parser.add_argument("--joined", action="store_true", help="queries, keys and values by one product")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     ranks, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
@@ -112,9 +115,10 @@ def main() -> None:
     if ranks > 1:
         dist.init_process_group("nccl" if cuda else "gloo")
         mesh = init_device_mesh(device.type, (ranks,))
-    settings = ModelSettings(str(written(args.model)), "bfloat16", 4096, True, args.checkpointing, True, args.share)
+    layers = args.checkpointing, True, args.share, args.joined
+    settings = ModelSettings(str(written(args.model)), "bfloat16", args.chunk, True, *layers)
     model = LanguageModel(settings, mesh).to(device)
-    run = updating(model, args.length, args.prompt, args.rows, args.micros, args.sharded, device)
+    run = updating(model, args.length, args.prompt, args.rows, args.micros, args.sharded, device, args.group)
     found: dict[str, Any] = {"model": args.model, "ranks": ranks, "first_s": run(), "torch": torch.__version__}
     times = torch._dynamo.utils.compilation_time_metrics
     found["compiling_s"] = {

@@ -20,13 +20,19 @@ def test_the_page_is_as_new_as_the_presets_and_the_formulas():
     assert new == text, "isentropic plan table=docs/plan.md writes it anew"
 
 
+# what docs/plan.md says of them
+FURTHER_OFF = {("grpo_0_5b_h200", "update"), ("stare_1_5b_h200", "rollout")}
+
+
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in sorted(MEASURED.glob("*.json"))])
 def test_a_plan_is_near_what_was_measured(file):
-    """Memory within 15 %, seconds of the rollout, the update, the sync and the whole step within 30 %."""
+    """Within 15 %, syncs within 30 % where no other runs kept the host busy."""
     one = comparison(file)
-    for compared, within in (list(one.memory()), 0.15), (list(one.seconds()), 0.3):
-        plans = {name: plan for name, plan, _ in compared}
-        assert plans == {name: pytest.approx(found, rel=within) for name, _, found in compared}
+    for name, plan, found in (*one.memory(), *one.seconds()):
+        if name == "sync" and one.found.get("host_is_shared"):
+            continue
+        within = 0.3 if name == "sync" or (file.stem, name) in FURTHER_OFF else 0.15
+        assert plan == pytest.approx(found, rel=within), name
 
 
 def test_a_run_of_before_a_setting_existed_is_planned_with_that_of_today():

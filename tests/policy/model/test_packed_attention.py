@@ -4,9 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from isentropic.policy.model.attention_kernels import equal_answers
 from isentropic.policy.model.packed_attention import packed_attention, unpackable
-from isentropic.policy.model.self_check import cudnn_is_wrong
 
 EDGES = [0, 3, 4, 11]
 
@@ -224,87 +222,3 @@ def test_flash_attention_keeps_to_a_window(window):
     right.backward(gradient)
     for a, b in [(out, right), *((x.grad, y.grad) for x, y in zip(ours, exact, strict=True))]:
         assert (a.float() - b).norm() < 0.01 * b.norm()
-
-
-def test_the_rows_of_a_pack_are_equal_where_their_number_times_the_longest_is_all_tokens():
-    query = torch.empty(12, 1, 1)
-    for edges, equal in ([0, 4, 8, 12], True), ([0, 12], True), ([0, 5, 8, 12], False), ([0, 1, 12], False):
-        longest = max(end - begin for begin, end in pairwise(edges))
-        assert bool(equal_answers(query, torch.tensor(edges, dtype=torch.int32), longest, 0, None)) == equal
-
-
-def cudnn_forward(query, key, value, bias, with_lse, dropout, causal, *, scale):
-    """What torch's operator returns first, by the formula; rows are [B, H, S, D]."""
-    out, lse = zip(*(flash_forward(*tokens_of(row), *one(row[0]), 0.0, causal, False, scale=scale)
-                     for row in zip(query, key, value, strict=True)), strict=True)  # fmt: skip
-    return torch.stack(out).transpose(1, 2), torch.stack(lse)[..., None]
-
-
-def cudnn_backward(
-    gradient, query, key, value, out, lse, seed, offset, bias, own, seen, longest, most, dropout, causal, *, scale
-):
-    found = [flash_backward(*tokens_of(row[:5]), row[5][..., 0], *one(row[1]), 0.0, causal, scale=scale)
-             for row in zip(gradient, query, key, value, out, lse, strict=True)]  # fmt: skip
-    return [torch.stack(parts).transpose(1, 2) for parts in zip(*found, strict=True)]
-
-
-def tokens_of(row):
-    return [x.transpose(0, 1) for x in row]
-
-
-def one(query):
-    edges = torch.tensor([0, query.shape[1]])
-    return edges, edges, query.shape[1], query.shape[1]
-
-
-@pytest.mark.parametrize("key_heads", [1, 2, 4])
-def test_what_is_asked_of_cudnn_is_attention_within_rows(key_heads, monkeypatch):
-    """Without a GPU, with formulas in the place of torch's two operators."""
-    monkeypatch.setattr("isentropic.policy.model.packed_attention.uses_flash", lambda *heads: True)
-    monkeypatch.setattr(torch.ops.aten, "_scaled_dot_product_cudnn_attention", cudnn_forward)
-    monkeypatch.setattr(torch.ops.aten, "_scaled_dot_product_cudnn_attention_backward", cudnn_backward)
-    edges = torch.tensor([0, 7, 14], dtype=torch.int32)
-    gradient = torch.randn(14, 4, 8)
-    ours, theirs = random_heads(key_heads, torch.float32), random_heads(key_heads, torch.float32)
-    out = packed_attention(*ours, edges, 7, 0.3, cudnn=True)[0]
-    monkeypatch.undo()
-    expected = packed_attention(*theirs, edges, 7, 0.3)[0]
-    torch.testing.assert_close(out, expected, atol=1e-6, rtol=1e-5)
-    expected.backward(gradient)
-    monkeypatch.setattr("isentropic.policy.model.packed_attention.uses_flash", lambda *heads: True)
-    monkeypatch.setattr(torch.ops.aten, "_scaled_dot_product_cudnn_attention_backward", cudnn_backward)
-    out.backward(gradient)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a.grad, b.grad, atol=1e-5, rtol=1e-5)
-
-
-def test_answers_of_one_length_that_share_prompts_are_read_by_cudnn_too(monkeypatch):
-    """Prompts of 3 and 1 tokens, then three answers of 4, of which the first two share one; by formulas."""
-    monkeypatch.setattr("isentropic.policy.model.packed_attention.uses_flash", lambda *heads: True)
-    monkeypatch.setattr(torch.ops.aten, "_flash_attention_forward", flash_forward)
-    monkeypatch.setattr(torch.ops.aten, "_flash_attention_backward", flash_backward)
-    monkeypatch.setattr(torch.ops.aten, "_scaled_dot_product_cudnn_attention_backward", cudnn_backward)
-    asked = []
-    monkeypatch.setattr(
-        torch.ops.aten, "_scaled_dot_product_cudnn_attention",
-        lambda *x, **settings: asked.append(x[0].shape) or cudnn_forward(*x, **settings),
-    )  # fmt: skip
-    edges = torch.tensor([0, 3, 4, 8, 12, 16], dtype=torch.int32)
-    shared = torch.tensor([0, 1, 2, 0, 1, 2, 3]), torch.tensor([0, 3, 6, 7], dtype=torch.int32), 4, 3
-    found = []
-    for cudnn in (False, True):
-        torch.manual_seed(0)
-        heads = [torch.randn(16, n, 8, requires_grad=True) for n in (4, 2, 2)]
-        out = packed_attention(*heads, edges, 4, 0.3, *shared, cudnn=cudnn)[0]
-        out.backward(torch.linspace(-1, 1, out.numel()).view_as(out))
-        found.append([out.detach(), *(x.grad for x in heads)])
-    assert asked == [(3, 4, 4, 8)]
-    for a, b in zip(*found, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize(("key_heads", "size"), [(2, 128), (8, 64)])
-def test_cudnn_and_flash_attention_agree(key_heads, size):
-    assert cudnn_is_wrong(8, key_heads, size) is None

@@ -18,15 +18,12 @@ from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.batching.packing import PackedSequences, Prompts, prompts_of
 from isentropic.policy.model import fsdp, loading, lora, self_check
 from isentropic.policy.model.identity import shape
-from isentropic.policy.model.joined_products import JOINED
 from isentropic.policy.model.layers import CHECKPOINTING, configure_layers
 from isentropic.policy.model.logprobs import Head, row_stats, token_stats
 from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.mixed_precision import low_precision_weights
 from isentropic.policy.model.own_head import body_name, own_head
 from isentropic.policy.model.packed_attention import caps_scores
-
-ATTENTIONS = "flash", "cudnn"
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,7 @@ class ModelSettings:
     activation_checkpointing: str  # none, selective (keeps products and attention) or full (keeps inputs of layers)
     compile: bool  # layers as fused kernels, made at the first forward of 1,024 tokens or more
     share_prompts: bool = False  # in packed sequences, a prompt is computed once for all of its answers
-    attention: str = "flash"  # or cudnn, where rows of a micro-batch have one length; of packed rows, on a GPU
-    joined_products: str = "none"  # none, attention (queries, keys and values by one) or all (the gated MLP's too)
+    joined_qkv: bool = False  # queries, keys and values of a layer by one matrix product
 
     def __post_init__(self) -> None:
         if self.compute_dtype not in DTYPES:
@@ -53,10 +49,6 @@ class ModelSettings:
             raise ValueError(
                 f"activation_checkpointing={self.activation_checkpointing} is not one of {', '.join(CHECKPOINTING)}"
             )
-        if self.attention not in ATTENTIONS:
-            raise ValueError(f"attention={self.attention} is not one of {', '.join(ATTENTIONS)}")
-        if self.joined_products not in JOINED:
-            raise ValueError(f"joined_products={self.joined_products} is not one of {', '.join(JOINED)}")
         if self.logits_chunk < 1:
             raise ValueError(f"logits_chunk={self.logits_chunk} must be at least 1")
         if self.share_prompts and not self.packing:

@@ -18,14 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PretrainedConfig
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from isentropic.policy.model.attention_kernels import (
-    flash_attention,
-    flash_attention_backward,
-    within_rows,
-    within_rows_backward,
-)
-
-NAME, BY_CUDNN = "isentropic", "isentropic_cudnn"  # as attn_implementation of a transformers model
+NAME = "isentropic"  # as attn_implementation of a transformers model
 PACKABLE = {"full_attention", "sliding_attention"}  # kinds of layers; others keep a state from token to token
 MAX_HEAD_DIM = 256  # of torch's flash attention, which takes multiples of 8
 
@@ -51,19 +44,17 @@ def packed_attention(
     prompt_tokens: int = 0,
     max_prompt_len: int = 0,
     window: int = 0,
-    cudnn: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Output, and the log-sum-exp that the backward pass of flash attention needs.
 
     Keys and values may have fewer heads. A window counts the token itself; 0 is none. With `prompt_index` the first
     `prompt_tokens` tokens are prompts, which are the first rows; the others are answers, and answer i also reads the
-    tokens prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous. `cudnn` is for equal rows.
+    tokens prompt_index[cu_prompt_lens[i] : cu_prompt_lens[i + 1]], which are contiguous.
     """
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
         return attention_by_row(query, key, value, rows, scale, window), query.new_empty(0, dtype=torch.float32)
-    rows = cu_seqlens, max_seqlen, scale, window, cudnn, prompt_tokens, cu_prompt_lens, max_prompt_len
-    out, lse = within_rows(query, key, value, *rows)
+    out, lse = flash_attention(query, key, value, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, True, scale, window)
     if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
         assert not window, "a window reaches into a prompt from each answer token by another length"
         heads = query[prompt_tokens:], key[prompt_index], value[prompt_index]
@@ -99,14 +90,13 @@ def packed_attention_backward(
     prompt_tokens: int,
     max_prompt_len: int,
     window: int,
-    cudnn: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of query, key and value [T, heads, D]; the other arguments are packed_attention's."""
     if not uses_flash(query, key, value):
         rows = row_reads(cu_seqlens, prompt_index, cu_prompt_lens)
         return attention_backward_by_row(grad_output, query, key, value, rows, scale, window)
-    rows = cu_seqlens, max_seqlen, scale, window, cudnn, prompt_tokens, cu_prompt_lens, max_prompt_len
-    grads = within_rows_backward(grad_output, query, key, value, out, lse, *rows)
+    lengths = cu_seqlens, cu_seqlens, max_seqlen, max_seqlen
+    grads = flash_attention_backward(grad_output, query, key, value, out, lse, *lengths, True, scale, window)
     if prompt_index is not None and cu_prompt_lens is not None and len(prompt_index):
         heads = grad_output[prompt_tokens:], query[prompt_tokens:], key[prompt_index], value[prompt_index]
         known = out[prompt_tokens:], lse[:, prompt_tokens:].contiguous()
@@ -130,7 +120,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _backward(ctx: Any, grad_output: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 9
+    return *packed_attention_backward(grad_output, *ctx.saved_tensors, *ctx.settings), *[None] * 8
 
 
 packed_attention.register_autograd(_backward, setup_context=_setup_context)
@@ -150,7 +140,6 @@ def attend(
     prompt_tokens: int = 0,
     max_prompt_len: int = 0,
     sliding_window: int | None = None,
-    cudnn: bool = False,
     **others: Any,
 ) -> tuple[Float[Tensor, "B L H V"], None]:
     """As transformers calls it; without `cu_seqlens` the usual attention over a padded rectangle, mask [B, 1, L, K]."""
@@ -161,16 +150,10 @@ def attend(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     heads = (x[0].transpose(0, 1) for x in (query, key, value))
     shared = prompt_index, cu_prompt_lens, prompt_tokens, max_prompt_len
-    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared, sliding_window or 0, cudnn)[0][None], None
-
-
-def attend_by_cudnn(*arguments: Any, **settings: Any) -> tuple[Float[Tensor, "B L H V"], None]:
-    """As `attend`, with cuDNN's attention for rows of one length."""
-    return attend(*arguments, **settings, cudnn=True)
+    return packed_attention(*heads, cu_seqlens, max_seqlen, scale, *shared, sliding_window or 0)[0][None], None
 
 
 AttentionInterface.register(NAME, attend)
-AttentionInterface.register(BY_CUDNN, attend_by_cudnn)
 
 
 def unpackable(config: PretrainedConfig, model: Any) -> str | None:
@@ -196,6 +179,34 @@ def uses_flash(query: Queries, key: Keys, value: Values) -> bool:
     size = query.shape[-1]
     fits = size % 8 == 0 and size <= MAX_HEAD_DIM and key.shape[-1] == value.shape[-1] == size
     return query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and fits
+
+
+def flash_attention(
+    query: Queries, key: Keys, value: Keys, cu_seqlens_q: CuSeqlens, cu_seqlens_k: CuSeqlens,
+    max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float, window: int = 0,
+) -> tuple[Queries, Lse]:  # fmt: skip
+    """torch's own kernel over packed rows: output and log-sum-exp. A window of 0 sees all tokens before."""
+    settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, False)
+    outcome = torch.ops.aten._flash_attention_forward(query, key, value, *settings, scale=scale, **reach(window))
+    return outcome[0].contiguous(), outcome[1]
+
+
+def flash_attention_backward(
+    grad_output: Queries, query: Queries, key: Keys, value: Keys, out: Queries, lse: Lse, cu_seqlens_q: CuSeqlens,
+    cu_seqlens_k: CuSeqlens, max_seqlen_q: int, max_seqlen_k: int, causal: bool, scale: float,
+    window: int = 0,
+) -> tuple[Queries, Keys, Keys]:  # fmt: skip
+    """Where queries read other keys too, `out` and `lse` are of all keys; gradients are those through these."""
+    no_dropout = torch.zeros(2, dtype=torch.uint64, device=query.device), torch.empty(0, device=query.device)
+    settings = (cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, 0.0, causal, *no_dropout)
+    heads = (grad_output.contiguous(), query, key, value, out, lse)
+    grads = torch.ops.aten._flash_attention_backward(*heads, *settings, scale=scale, **reach(window))
+    return grads[0].contiguous(), grads[1].contiguous(), grads[2].contiguous()
+
+
+def reach(window: int) -> dict[str, int]:
+    """As flash attention has it: tokens before this one, and after it."""
+    return {"window_size_left": window - 1, "window_size_right": 0} if window else {}
 
 
 def attention_by_row(

@@ -13,11 +13,9 @@ from lightning.pytorch.utilities import rank_zero_warn
 from torch import nn
 
 from isentropic.batch import PerToken
-from isentropic.distributed import largest
-from isentropic.policy.model.joined_products import join_products, separate
-from isentropic.policy.model.packed_attention import BY_CUDNN, NAME, packed_attention, unpackable
+from isentropic.policy.model.joined_qkv import join_qkv, separate
+from isentropic.policy.model.packed_attention import NAME, unpackable
 from isentropic.policy.model.two_rows import (
-    PROMPT,
     ROUNDING_OF_HEADS,
     Check,
     Settled,
@@ -29,8 +27,6 @@ from isentropic.policy.model.two_rows import (
 )
 
 FAILURES = RuntimeError, TypeError, AttributeError, LookupError, ValueError  # of forwards that cannot be
-EQUAL = 193  # tokens of answers by which two kernels of attention are compared: no multiple of a block
-NOISE = 0.02  # of bf16 between two kernels that are right, as a part of the norm
 DRAWS = 2  # readings in train mode, as it may draw only a few tokens otherwise
 
 
@@ -44,8 +40,8 @@ def settle(model: Settled) -> None:
         settle_mode(model, check, padded)
         if model.settings.packing:
             settle_packing(model, check, padded)
-        if model.settings.joined_products != "none":
-            settle_products(model, check, padded)
+        if model.settings.joined_qkv:
+            settle_qkv(model, check, padded)
 
 
 @contextmanager
@@ -128,7 +124,7 @@ def settle_packing(model: Settled, check: Check, padded: PerToken) -> None:
     limit = check.rows.rounding if before == "eager" else check.between_kernels(padded)
     reason = unpackable(lm.config, lm) or check.untold
     if not reason:
-        use_attention(lm, chosen_attention(model))
+        use_attention(lm, NAME)
         reason = wrong(check, check.packed, limit, f"packed rows of the model type {lm.config.model_type}")
         if reason:
             use_attention(lm, before)
@@ -144,46 +140,9 @@ def settle_packing(model: Settled, check: Check, padded: PerToken) -> None:
         model.shares_prompts = not why
 
 
-def chosen_attention(model: Settled) -> str:
-    """Over packed rows: cuDNN's where that is asked for and agrees with flash attention on this card."""
-    if model.settings.attention != "cudnn" or not torch.cuda.is_available():
-        return NAME
-    text = model.lm.config.get_text_config(decoder=True)
-    heads = text.num_attention_heads
-    sizes = heads, getattr(text, "num_key_value_heads", None) or heads, getattr(text, "head_dim", None)
-    why = cudnn_is_wrong(*sizes[:2], sizes[2] or text.hidden_size // heads)
-    if why:
-        rank_zero_warn(
-            f"{model.settings.path} takes flash attention in spite of policy.model.attention=cudnn, as {why}"
-        )
-    return NAME if largest(int(why is not None)) else BY_CUDNN
-
-
-def cudnn_is_wrong(heads: int, key_heads: int, size: int) -> str | None:
-    """What is wrong with cuDNN's attention for these heads, in words: it fails, or is off flash by more than noise."""
-    generator = torch.Generator("cuda").manual_seed(0)
-    shapes = [(PROMPT + 3 * EQUAL, number, size) for number in (heads, key_heads, key_heads, heads)]
-    *rows, slope = (torch.randn(s, generator=generator, device="cuda", dtype=torch.bfloat16) for s in shapes)
-    edges = torch.tensor([0, *range(PROMPT, shapes[0][0] + 1, EQUAL)], dtype=torch.int32, device="cuda")
-    ends = torch.arange(4, dtype=torch.int32, device="cuda") * PROMPT
-    shared = torch.arange(PROMPT, device="cuda").repeat(3), ends, PROMPT, PROMPT
-    found = list[list[torch.Tensor]]()
-    try:
-        for cudnn in (False, True):
-            leaves = [row.clone().requires_grad_() for row in rows]
-            with torch.enable_grad():
-                out = packed_attention(*leaves, edges, EQUAL, size**-0.5, *shared, cudnn=cudnn)[0]
-                found.append([out.detach(), *torch.autograd.grad(out, leaves, slope)])
-    except FAILURES as error:
-        return f"cuDNN's ends in {brief(error)}"
-    off = max(float((a - b).float().norm() / b.float().norm()) for b, a in zip(*found, strict=True))
-    return None if off <= NOISE else f"cuDNN's is {off:.2g} of its norm off"
-
-
-def settle_products(model: Settled, check: Check, padded: PerToken) -> None:
-    """Joins products where padded rows are then what they were; else says why not."""
-    layers, which = model.lm.base_model.layers, model.settings.joined_products
-    changed = join_products(layers, which)  # pyright: ignore[reportArgumentType]
+def settle_qkv(model: Settled, check: Check, padded: PerToken) -> None:
+    """Joins queries, keys and values where padded rows are then what they were; else says why not."""
+    changed = join_qkv(model.lm.base_model.layers)  # pyright: ignore[reportArgumentType]
     after = tried(check) if changed else None
     off = torch.inf if after is None else apart(after, padded, check.rows.mask, typical=check.rows.typical)
     if check.rows.agree(off, check.between_kernels(padded)):
@@ -191,7 +150,7 @@ def settle_products(model: Settled, check: Check, padded: PerToken) -> None:
     separate(changed)
     why = f"log-probs would be {off:.2g} nats off" if changed else "no layer has plain matrices of the known names"
     rank_zero_warn(
-        f"{model.settings.path} keeps products apart in spite of policy.model.joined_products={which}, as {why}"
+        f"{model.settings.path} keeps queries, keys and values apart in spite of policy.model.joined_qkv=true, as {why}"
     )
 
 
