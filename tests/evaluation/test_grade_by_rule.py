@@ -9,6 +9,7 @@ import pytest
 from isentropic.config.graders import graders_of
 from isentropic.evaluation.grader import Item
 from isentropic.evaluation.set_checks import unjudgeable
+from isentropic.task.kinds import qwen_math
 from isentropic.tools import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +77,11 @@ def test_what_a_model_may_write_never_ends_a_grader(graders, name):
     grades = graders[name].grade([Item("?", "7", text) for text in [*hostile, r"Answer: 7, \boxed{7}", "Answer: 7"]])
     assert len(grades) == 10 and not any(grade.right for grade in grades[:8])
     assert graders[name].grade([]) == []
+
+
+def test_a_rule_of_many_passes_reads_no_answer_that_is_far_longer_than_any_gold():
+    assert qwen_math.equal("72", "72" + " " * 2_000) and not qwen_math.equal("72", "72" + " " * 4_000)
+    assert qwen_math.equal("7" * 5_000, "7" * 5_000)
 
 
 def test_what_is_kept_as_the_answer_is_what_was_read(graders):

@@ -2,7 +2,8 @@ r"""The rule of Qwen2.5-Math's evaluation (arXiv:2409.12122): its spelling of an
 
 Read in QwenLM/Qwen2.5-Math a45202b, evaluation/parser.py and grader.py. A number within a ten-thousandth is right, and
 so is a hundredth or a hundred times it (percent). Ours: formulas are compared by `evaluation` in place of sympy,
-numbers in words are not read, and units are taken out for every set (theirs leaves them in Minerva's).
+numbers in words are not read, units are taken out for every set (theirs leaves them in Minerva's), and an answer of
+more than 3,000 characters, and than twice its gold, is not equal.
 """
 
 import re
@@ -35,11 +36,12 @@ SIGNS = ("^{\\circ}", "^\\circ", r"\$", "$", r"\(", r"\)")
 NAMES = ("x=", "y=", "z=", r"x\in", r"y\in", r"z\in", r"x\to", r"y\to", r"z\to")
 CHOICES = "ABCDE"
 CLOSE = 1e-4
+LONGEST = 3_000
 
 
 def equal(gold: str, answer: str) -> bool:
     """In Qwen's spelling; the gold's outer dollars are left out."""
-    return same(qwen_text(answer), qwen_text(gold.strip("$")))
+    return len(answer) <= max(LONGEST, 2 * len(gold)) and same(qwen_text(answer), qwen_text(gold.strip("$")))
 
 
 def qwen_text(text: str) -> str:
