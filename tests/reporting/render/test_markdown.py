@@ -56,3 +56,11 @@ def test_names_cannot_break_the_markup(a_run, tmp_path):
     report = findings(runs, [tmp_path], "command", (), None, None)
     assert r"50%\_of\|$x$ \<b>& # {head}" in markdown.markdown(report)
     assert r"50\%\_of|\$x\$ <b>\& \# \{head\} & 1 &" in markdown.latex(report)
+
+
+def test_of_pass_at_k_that_a_curve_shows_the_text_has_the_largest_k_and_latex_all(a_run, tmp_path):
+    for seed in range(3):
+        a_run(tmp_path / "s" / f"{seed}", seed=seed, scores={f"eval/t1/pass@{k}": [0.1, 0.1 * k] for k in (1, 2, 4, 8)})
+    report = findings(find([tmp_path / "s"]), [tmp_path / "s"], "command", (), None, None)
+    assert "| group | seeds | t1/pass@8 | entropy at the end |" in markdown.markdown(report)
+    assert r"group & seeds & t1/pass@1 & t1/pass@2 & t1/pass@4 & t1/pass@8 &" in markdown.latex(report)

@@ -83,7 +83,7 @@ def label_ends(axis: Any, ends: Sequence[End], height: float) -> None:
     step, places = LINE / height, list[float]()
     for place, _ in wanted:
         places.append(max(place, places[-1] + step) if places else place)
-    top = 1 + step / 2  # what does not fit is pushed down again
+    top = 1 - step / 2  # below the title; what does not fit is pushed down again
     for index in range(len(places) - 1, -1, -1):
         places[index] = min(places[index], top)
         top = places[index] - step

@@ -8,6 +8,7 @@ from isentropic.reporting.analysis.groups import ABSENT, Group
 from isentropic.reporting.analysis.scores import Score, final, measured, title
 from isentropic.reporting.analysis.significance import chance
 from isentropic.reporting.render.report import Report
+from isentropic.reporting.render.score_figures import inner
 from isentropic.runs.run import Run
 
 LONGEST = 200  # rows; runs.parquet has all
@@ -28,7 +29,8 @@ def tables(report: Report) -> list[Table]:
 
 
 def scores(report: Report) -> Table:
-    metrics = list(dict.fromkeys(score.metric for score in report.scores))
+    drawn = inner(report.scores)
+    metrics = [metric for metric in dict.fromkeys(score.metric for score in report.scores) if metric not in drawn]
     cells = {(id(score.group), score.metric): score for score in report.scores}
     rows = [
         [group.label, _seeds(report, group), *(_score(cells.get((id(group), metric))) for metric in metrics)]
@@ -36,7 +38,7 @@ def scores(report: Report) -> Table:
     ]
     note = (
         "Mean over seeds at the end of training, with its 95 % t interval from 3 seeds on. Entropy and reward are over"
-        " the last tenth of a run."
+        " the last tenth of a run." + (" pass@k at other k is among the pictures and in runs.csv." if drawn else "")
     )
     return _cut("scores", "Final scores", note, ["group", "seeds", *map(title, metrics)], rows)
 
