@@ -29,7 +29,7 @@ def test_without_a_gpu_the_usual_number_is_taken(capsys):
     )
 
 
-@pytest.mark.parametrize(("free", "whole", "tokens"), [(139.0, 139.8, 16384), (60.0, 139.8, 8192), (79.0, 79.6, 16384)])
+@pytest.mark.parametrize(("free", "whole", "tokens"), [(139.0, 139.8, 18432), (64.0, 139.8, 8192), (79.0, 79.6, 18432)])
 def test_on_a_gpu_its_memory_chooses(free, whole, tokens, monkeypatch, capsys):
     """Of 1.5 B; a GPU is not needed to know how much memory it has."""
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (int(free * 2**30), int(whole * 2**30)))
