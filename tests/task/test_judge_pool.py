@@ -67,13 +67,19 @@ def child_of(process):
     return max(parents)
 
 
+def worked(process):
+    """Hundredths of a second of the processor. One that has hardly had any may not have read what it is to judge."""
+    with open(f"/proc/{process}/stat") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+
+
 def hang_and(judges, do):
     """Judges an answer that hangs; once it runs, something is done to those who judge it."""
     received = []
     thread = threading.Thread(target=lambda: received.extend(judges([("9", TOWER, "math_verify"), ("9", "9")])))
     family = {server(judges).pid, child_of(server(judges))}
     thread.start()
-    while (found := child_of(server(judges))) in family:
+    while (found := child_of(server(judges))) in family or worked(found) < 10:
         time.sleep(0.01)
     do(found)
     thread.join()
