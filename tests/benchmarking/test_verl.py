@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from isentropic.benchmarking import trl, verl
+from isentropic.benchmarking import peer, verl
 from isentropic.benchmarking.model import save_tokenizer
 
 ARGS = Namespace(
@@ -60,7 +60,7 @@ def test_it_reads_problems_as_they_are(tmp_path):
     args = Namespace(**vars(ARGS) | {"folder": str(tmp_path / "model"), "prompts": 2, "prompt_tokens": 4})
     verl.prepare(args, tmp_path)
     rows = dataset.Dataset.from_parquet(str(tmp_path / "prompts.parquet"), cache_dir=str(tmp_path / "cache"))
-    assert [row["prompt"][0]["content"] for row in rows] == trl.words(args)
+    assert [row["prompt"][0]["content"] for row in rows] == peer.words(args)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "tokenizer")
     assert tokenizer.eos_token_id == 1
     read = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, tokenize=False)
@@ -69,9 +69,9 @@ def test_it_reads_problems_as_they_are(tmp_path):
 
 def test_what_it_came_to_is_written_with_its_phases(tmp_path):
     out = tmp_path / "peer.json"
-    trl.write(out, [30.0, 20.0], {"used": 50.0}, "verl", {"phases": [{"step": 30.0}, {"step": 20.0}]})
+    peer.write(out, [30.0, 20.0], {"used": 50.0}, "verl", {"phases": [{"step": 30.0}, {"step": 20.0}]})
     own = {"seconds": {"median": {"step": 10.0}}, "memory": {}}
-    found = trl.beside(own, out, 0, "verl")
+    found = peer.beside(own, out, 0, "verl")
     assert found["peer"]["name"] == "verl" and found["ratio"] == {"seconds": 0.5}
     assert json.loads(out.read_text())["versions"].keys() == {"verl", "torch", "transformers", "vllm"}
 
@@ -80,8 +80,11 @@ def test_without_it_a_sentence_says_which_one_is_wanted():
     try:
         found = version("verl")
     except PackageNotFoundError:
-        assert verl.missing() == "benchmark.vs=verl compares with verl 0.9, and here is none; install verl==0.9.1"
+        assert (
+            peer.missing(verl.REQUIREMENT)
+            == "benchmark.vs=verl compares with verl 0.9, and here is none; install verl==0.9.1"
+        )
     else:
         if found.startswith("0.9."):
             pytest.skip("the peer is there")
-        assert f"here is {found};" in str(verl.missing())
+        assert f"here is {found};" in str(peer.missing(verl.REQUIREMENT))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from isentropic.benchmarking import trl
+from isentropic.benchmarking import peer, trl
 from isentropic.benchmarking.figures import rows
 from isentropic.benchmarking.table import text
 from isentropic.commands.benchmark import compared, ended, measured, peer_arguments, run, with_flag
@@ -41,8 +41,8 @@ def test_every_answer_has_the_length_that_is_asked_for(algorithm, model, tmp_pat
     assert len(found["seconds"]["steps"]) == 2
     assert found["card"] is None and "mfu" not in found and found["memory"] == {}
     assert json.loads(json.dumps(found)) == found
-    trl.write(tmp_path / "peer.json", [9.0, 3.0], {"used": 1.0})  # beside what the peer writes
-    table = text(found | trl.beside(found, tmp_path / "peer.json", 0))
+    peer.write(tmp_path / "peer.json", [9.0, 3.0], {"used": 1.0}, "trl")  # beside what the peer writes
+    table = text(found | peer.beside(found, tmp_path / "peer.json", 0, "trl"))
     assert "\ntrl: 3.0 s a step, 1.0 GiB of the card\n" in table
     median = found["seconds"]["median"]
     assert sum(median[phase] for phase in ("sample", "sleep", "update", "sync")) <= median["step"] * 1.001
@@ -89,7 +89,7 @@ def test_the_flag_is_short_for_the_setting():
 def test_the_peer_takes_the_arguments_it_is_given(capfd, tmp_path):
     """All but the trainer, which is not there: it ends where it would be imported, and says so at once."""
     line = peer_arguments(composed(f"benchmark.folder={tmp_path}"), tmp_path / "peer.json")
-    if trl.missing() is None:
+    if peer.missing(trl.REQUIREMENT) is None:
         pytest.skip("the peer is there, and would run")
     assert ended("isentropic.benchmarking.trl", line) == 1
     assert "No module named" in capfd.readouterr().err

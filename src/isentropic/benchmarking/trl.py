@@ -5,17 +5,15 @@ python -m isentropic.benchmarking.trl --folder MODEL --prompts 64 --group-size 8
 
 import argparse
 import itertools
-import json
 import os
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from isentropic.runs.status import installed
+from isentropic.benchmarking import peer
 
-VERSION = "1.16"
+REQUIREMENT = "trl==1.16.0"
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_USE_FLASHINFER_SAMPLER": "0",
@@ -25,18 +23,6 @@ ENVIRONMENT = {
     "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "29511",
 }
-SIZES = ("prompts", "group_size", "prompt_tokens", "response_tokens", "updates", "steps", "micro_batch")
-
-
-def missing() -> str | None:
-    """Why it cannot run here."""
-    try:
-        found = version("trl")
-    except PackageNotFoundError:
-        found = "none"
-    if found == VERSION or found.startswith(f"{VERSION}."):
-        return None
-    return f"benchmark.vs=trl compares with trl {VERSION}, and here is {found}; install trl=={VERSION}.0"
 
 
 def prepared(folder: Path, own: Path) -> Any:
@@ -69,13 +55,6 @@ def settings(args: argparse.Namespace, output: str) -> Any:
     )  # fmt: skip
 
 
-def words(args: argparse.Namespace) -> list[str]:
-    from isentropic.task.noise import Noise
-
-    problems = Noise(words=args.prompt_tokens, vocabulary=args.vocabulary, seed=0).problems("train")
-    return [problem.prompt for problem in problems[: args.prompts * (args.steps + 1)]]
-
-
 def run(args: argparse.Namespace, own: Path) -> None:
     """Writes what is known so far after every rollout, as it may be stopped before the last."""
     import torch
@@ -95,62 +74,21 @@ def run(args: argparse.Namespace, own: Path) -> None:
             print(f"peer: optimizer step {len(self.marks) - 1}, {self.marks[-1] - self.marks[-2]:.1f} s", flush=True)
             peaks = {name: size / GIB for name, size in self.watch.peaks(0.0).items()}
             marks = self.marks[:: args.updates]
-            write(Path(args.out), [later - earlier for earlier, later in itertools.pairwise(marks)], peaks)
+            peer.write(Path(args.out), [later - earlier for earlier, later in itertools.pairwise(marks)], peaks, "trl")
 
         def on_train_end(self, *_: Any, **__: Any) -> None:
             self.watch.end()
 
     GRPOTrainer(
         model=str(own), reward_funcs=lambda completions, **_: [float(len(c) % 2) for c in completions],
-        args=settings(args, str(own / "output")), train_dataset=Dataset.from_dict({"prompt": words(args)}),
+        args=settings(args, str(own / "output")), train_dataset=Dataset.from_dict({"prompt": peer.words(args)}),
         processing_class=prepared(Path(args.folder), own), callbacks=[Clock()],
     ).train()  # fmt: skip
 
 
-def write(
-    out: Path, seconds: list[float], memory: dict[str, float], name: str = "trl", more: dict[str, Any] | None = None
-) -> None:
-    found = {
-        "versions": {package: installed(package) for package in (name, "torch", "transformers", "vllm")},
-        "seconds": seconds,
-        "memory": memory,
-    } | (more or {})
-    unfinished = out.with_name(f"{out.name}.unfinished")
-    unfinished.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    os.replace(unfinished, out)
-
-
-def beside(own: dict[str, Any], out: Path, code: int | None, name: str = "trl") -> dict[str, Any]:
-    """The peer's figures as far as it came, and ours in parts of them; `code` is None where it was not waited for.
-
-    Its first rollout warms up, as ours does, and counts only where it was the only one.
-    """
-    peer: dict[str, Any] = {"name": name, "exit_code": code}
-    if out.exists():
-        peer |= json.loads(out.read_text(encoding="utf-8"))
-    if not (seconds := peer.get("seconds")):
-        return {"peer": peer}
-    peer["step"] = min(seconds[1:] or seconds)
-    ratio = {"seconds": own["seconds"]["median"]["step"] / peer["step"]}
-    if own["memory"]:
-        ratio["used"] = max(own["memory"][f"{n}_used"] for n in ("update", "rollout")) / peer["memory"]["used"]
-    return {"peer": peer, "ratio": ratio}
-
-
-def arguments() -> argparse.Namespace:
-    """Of any peer's command line."""
-    cli = argparse.ArgumentParser()
-    cli.add_argument("--folder", required=True)
-    for name in (*SIZES, "vocabulary"):
-        cli.add_argument(f"--{name.replace('_', '-')}", type=int, required=True)
-    cli.add_argument("--share", type=float, required=True)
-    cli.add_argument("--out", required=True)
-    return cli.parse_args()
-
-
 def main() -> None:
     os.environ |= {name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()}
-    args = arguments()
+    args = peer.arguments()
     with TemporaryDirectory() as own:
         run(args, Path(own))
 

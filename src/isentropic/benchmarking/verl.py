@@ -8,14 +8,13 @@ import os
 import re
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from isentropic.benchmarking import trl
+from isentropic.benchmarking import peer
 
-VERSION = "0.9"
+REQUIREMENT = "verl==0.9.1"
 ENVIRONMENT = {
     "HYDRA_FULL_ERROR": "1",
     "PYTHONUNBUFFERED": "1",
@@ -29,17 +28,6 @@ ENVIRONMENT = {
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 LINE = re.compile(r"\bstep:(\d+) - ")
 FIGURE = re.compile(r"timing_s/(\w+):(?:np\.float\d+\()?([0-9.e+-]+)")
-
-
-def missing() -> str | None:
-    """Why it cannot run here."""
-    try:
-        found = version("verl")
-    except PackageNotFoundError:
-        found = "none"
-    if found.startswith(f"{VERSION}."):
-        return None
-    return f"benchmark.vs=verl compares with verl {VERSION}, and here is {found}; install verl=={VERSION}.1"
 
 
 def compute_score(*_: Any, solution_str: str, **__: Any) -> float:
@@ -143,7 +131,7 @@ def prepare(args: argparse.Namespace, own: Path) -> None:
             "reward_model": {"style": "rule", "ground_truth": ""},
             "extra_info": {"index": index},
         }
-        for index, text in enumerate(trl.words(args))
+        for index, text in enumerate(peer.words(args))
     ]
     Dataset.from_list(rows).to_parquet(own / "prompts.parquet")
 
@@ -173,7 +161,7 @@ def run(args: argparse.Namespace, own: Path) -> int:
             if found := phases(line):
                 took.append(found)
                 memory = {"used": watch.peaks(0.0)["used"] / GIB} if watch else {}
-                trl.write(Path(args.out), [one["step"] for one in took], memory, "verl", {"phases": took})
+                peer.write(Path(args.out), [one["step"] for one in took], memory, "verl", {"phases": took})
     if watch:
         watch.end()
     return it.returncode
@@ -181,7 +169,7 @@ def run(args: argparse.Namespace, own: Path) -> int:
 
 def main() -> None:
     os.environ |= {name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()}
-    args = trl.arguments()
+    args = peer.arguments()
     with TemporaryDirectory() as own:
         code = run(args, Path(own))
     sys.exit(code)

@@ -149,14 +149,14 @@ def versions() -> dict[str, str | None]:
 
 def compared(cfg: DictConfig) -> dict[str, Any]:
     """Ours, then the peer, each in a process of its own, so that neither holds what the other needs."""
-    from isentropic.benchmarking import trl, verl
+    from isentropic.benchmarking import peer, trl, verl
 
     name, peers = cfg.benchmark.vs, {"trl": trl, "verl": verl}
     if name not in peers:
         raise BadInput(f"benchmark.vs={name} must be trl, verl or null")
     if cfg.trainer.devices * cfg.trainer.num_nodes > 1:
         raise BadInput(f"benchmark.vs={name} compares on one GPU; trainer.devices={cfg.trainer.devices} must be 1")
-    if reason := peers[name].missing():
+    if reason := peer.missing(peers[name].REQUIREMENT):
         raise BadInput(reason)
     folder = Path(cfg.paths.output)
     ours, theirs = folder / "ours.json", folder / "peer.json"
@@ -169,7 +169,7 @@ def compared(cfg: DictConfig) -> dict[str, Any]:
     try:
         code = ended(f"isentropic.benchmarking.{name}", peer_arguments(cfg, theirs))
     finally:  # it takes longer, and may be stopped, and this process with it
-        found = own | trl.beside(own, theirs, code, name)
+        found = own | peer.beside(own, theirs, code, name)
         write(Path(cfg.benchmark.out), found)
     if code and "ratio" not in found:
         raise BadInput(f"the peer ended with exit code {code} before its first rollout was learnt from")
