@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from isentropic.config.build import BadInput, bad_input, build, leaves, plain
 from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, of_disk, quiet, rank
-from isentropic.config.room import choose_micro_batch
+from isentropic.config.micro_batch import choose_micro_batch
 from isentropic.runs import files
 from isentropic.runs.status import Ended
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from isentropic.planning.memory import GIB, memory
-from isentropic.planning.micro_batch import SHARE, TOKENS, tokens_for, with_room
+from isentropic.planning.micro_batch import SHARE, TOKENS, tokens_for, with_micro_batch
 
 LEFT_OPEN = {"packed": True, "micro_batch": None, "max_tokens_per_micro_batch": None, "rows": 8192, "updates": 1}
 
@@ -37,10 +37,10 @@ def test_an_engine_that_does_not_sleep_keeps_its_share(small):
 @pytest.mark.parametrize("given", [{"micro_batch": 2}, {"max_tokens_per_micro_batch": 100}])
 def test_what_is_set_stays(small, given):
     work = small.work(**(LEFT_OPEN | given))
-    assert with_room(small.model, work, small.card()) == (work, [])
+    assert with_micro_batch(small.model, work, small.card()) == (work, [])
 
 
 def test_a_plan_says_what_the_card_chose(small):
-    work, said = with_room(small.model, small.work(**LEFT_OPEN), small.card())
+    work, said = with_micro_batch(small.model, small.work(**LEFT_OPEN), small.card())
     assert work.max_tokens_per_micro_batch == TOKENS[0]
     assert said == [f"policy.optimization.max_tokens_per_micro_batch={TOKENS[0]}, as card has room for it"]

@@ -95,7 +95,7 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
     from isentropic.planning.architecture import architecture
     from isentropic.planning.duration import duration
     from isentropic.planning.memory import memory
-    from isentropic.planning.micro_batch import with_room
+    from isentropic.planning.micro_batch import with_micro_batch
     from isentropic.planning.plan import Plan
     from isentropic.planning.workload import as_read, workload
 
@@ -109,7 +109,7 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
         model = model or architecture(name, cfg.architectures)
         asked = workload({part: plain(cfg, part) for part in READ}, algorithm, lengths)
         work, notes = as_read(asked, model)
-        work, chosen = with_room(model, work, card)
+        work, chosen = with_micro_batch(model, work, card)
         held = memory(model, work, card)
         took = duration(model, work, card, held.cache)
         found = (model, work, card, held)

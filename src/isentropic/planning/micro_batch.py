@@ -30,7 +30,7 @@ def tokens_for(model: Architecture, work: Workload, card: Card, free: float | No
     return TOKENS[-1]
 
 
-def with_room(model: Architecture, work: Workload, card: Card) -> tuple[Workload, list[str]]:
+def with_micro_batch(model: Architecture, work: Workload, card: Card) -> tuple[Workload, list[str]]:
     """The work as a run would cut it, and a sentence about it where the card chooses."""
     if not is_left_open(work.micro_batch, work.max_tokens_per_micro_batch):
         return work, []

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from isentropic.config import room
+from isentropic.config import micro_batch
 from isentropic.config.build import build
 from isentropic.config.compose import compose, loader_of
 from isentropic.config.entry import CONFIGS
@@ -16,13 +16,13 @@ def composed(*overrides):
 def test_what_is_set_stays_and_is_not_spoken_of(capsys):
     cfg = composed("experiment=quickstart")
     before = cfg.policy.optimization.copy()
-    room.choose_micro_batch(cfg, build(cfg, "algorithm"))
+    micro_batch.choose_micro_batch(cfg, build(cfg, "algorithm"))
     assert cfg.policy.optimization == before and capsys.readouterr().out == ""
 
 
 def test_without_a_gpu_the_usual_number_is_taken(capsys):
     cfg = composed("experiment=quickstart", "trainer=cpu", *OPEN)
-    room.choose_micro_batch(cfg, build(cfg, "algorithm"))
+    micro_batch.choose_micro_batch(cfg, build(cfg, "algorithm"))
     assert cfg.policy.optimization.max_tokens_per_micro_batch == 8192
     assert capsys.readouterr().out == (
         "policy.optimization.max_tokens_per_micro_batch=8192: the usual number without a GPU\n"
@@ -33,20 +33,20 @@ def test_without_a_gpu_the_usual_number_is_taken(capsys):
 def test_on_a_gpu_its_memory_chooses(free, whole, tokens, monkeypatch, capsys):
     """Of 1.5 B; a GPU is not needed to know how much memory it has."""
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (int(free * 2**30), int(whole * 2**30)))
-    monkeypatch.setattr(room, "has_gpu", lambda: True)
+    monkeypatch.setattr(micro_batch, "has_gpu", lambda: True)
     cfg = composed(
         "experiment=smollm2_chain_sum", "policy=qwen2_5_1_5b", "trainer=gpu", "rollout.group_size=8",
         "rollout.batch_size=512", *OPEN,
     )  # fmt: skip
-    room.choose_micro_batch(cfg, build(cfg, "algorithm"))
+    micro_batch.choose_micro_batch(cfg, build(cfg, "algorithm"))
     assert cfg.policy.optimization.max_tokens_per_micro_batch == tokens
     assert f"as the card has {free:.0f} of {whole:.0f} GiB free" in capsys.readouterr().out
 
 
 def test_of_a_model_that_cannot_be_planned_the_usual_number_is_taken(monkeypatch, tmp_path, capsys):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    monkeypatch.setattr(room, "has_gpu", lambda: True)
+    monkeypatch.setattr(micro_batch, "has_gpu", lambda: True)
     cfg = composed("experiment=quickstart", "trainer=gpu", f"policy.model.path={tmp_path}", *OPEN)
-    room.choose_micro_batch(cfg, build(cfg, "algorithm"))
+    micro_batch.choose_micro_batch(cfg, build(cfg, "algorithm"))
     assert cfg.policy.optimization.max_tokens_per_micro_batch == 8192
     assert "plans know nothing of the memory of this model" in capsys.readouterr().out
