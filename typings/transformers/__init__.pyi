@@ -3,6 +3,7 @@ from transformers.cache_utils import DynamicCache as DynamicCache
 from transformers.configuration_utils import PreTrainedConfig as PreTrainedConfig
 from transformers.configuration_utils import PretrainedConfig as PretrainedConfig
 from transformers.generation.configuration_utils import GenerationConfig as GenerationConfig
+from transformers.masking_utils import AttentionMaskInterface as AttentionMaskInterface
 from transformers.modeling_utils import AttentionInterface as AttentionInterface
 from transformers.modeling_utils import PreTrainedModel as PreTrainedModel
 from transformers.models.auto.configuration_auto import AutoConfig as AutoConfig
