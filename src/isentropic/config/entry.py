@@ -44,7 +44,6 @@ from isentropic.config.refused import NOTHING_RAN, refuse
 from isentropic.config.screen import lasting_screen
 from isentropic.runs import files
 from isentropic.runs.lock import locked, refuse_overwriting, refuse_running
-from isentropic.runs.parallel import unswept
 from isentropic.runs.status import ASKS, ENDS, as_ended, heard, recorded
 
 START = """isentropic train runs nothing without settings. Try
@@ -107,7 +106,7 @@ def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[S
         arguments, sys.argv[1:] = options_of([quoted(one) for one in given(sys.argv[1:])])
     asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
     if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:
-        with one_sentence(), unswept():
+        with one_sentence():
             _check_command_line(arguments, arguments.config_name or name, configs)
     try:
         run()
