@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+gc.disable()  # until all tests are collected: a fifth of that time would go into looking for garbage
 pytest_plugins = ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
 
 TESTS = Path(__file__).parent
@@ -84,3 +85,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What was imported stays: each full collection of garbage would go over all of it, a twentieth of the time."""
     gc.freeze()
+    gc.enable()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, of_disk, quiet, rank
 from isentropic.config.micro_batch import choose_micro_batch
 from isentropic.runs import files
+from isentropic.runs.parallel import unswept
 from isentropic.runs.status import Ended
 
 NO_RESULT = ("hydra", "paths", "ckpt_path", "tags", "print_config", "logger", "callbacks")  # settings apart from it
@@ -77,6 +78,16 @@ def parts(cfg: DictConfig, all_fit: bool = True) -> "Generator[tuple[Trainer, Po
 
     `all_fit`: also for a prompt that is too long for the context; an audit counts these.
     """
+    with ExitStack() as life:
+        with unswept():
+            made = prepare(cfg, life, all_fit)
+            from isentropic.launching.meeting import a_meeting
+        life.enter_context(a_meeting(made[0]))
+        yield made
+
+
+def prepare(cfg: DictConfig, life: ExitStack, all_fit: bool) -> "tuple[Trainer, PolicyModule, RolloutDataModule]":
+    """The cheapest checks come first; `life` ends what has been started."""
     check_hardware(cfg)
     check_model_folder(cfg)
     from isentropic.algorithm.compatibility import check_parts, check_rewards
@@ -87,26 +98,22 @@ def parts(cfg: DictConfig, all_fit: bool = True) -> "Generator[tuple[Trainer, Po
         check_rewards(algorithm, wrong_reward(cfg))
     from lightning import seed_everything
 
-    from isentropic.launching.meeting import a_meeting
     from isentropic.policy.checkpoint_checks import check
 
     quiet()  # once more, as lightning sets its own level when it is imported
     seed_everything(cfg.seed, verbose=False)
     with bad_input("ckpt_path"):
         if cfg.ckpt_path:
-            check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
+            check(cfg.ckpt_path, cfg.policy.model.path, plain(cfg, "policy.adapter"))
     fall_back(cfg)
     choose_micro_batch(cfg, algorithm)
     task, sampler = build(cfg, "task"), build(cfg, "sampler")
-    try:
-        made = assemble(cfg, algorithm, task, sampler, all_fit)
-        with bad_input("task"):
-            task.check()
-        with a_meeting(made[0]):
-            yield made
-    finally:
-        sampler.stop()
-        task.close()
+    life.callback(task.close)
+    life.callback(sampler.stop)
+    made = assemble(cfg, algorithm, task, sampler, all_fit)
+    with bad_input("task"):
+        task.check()
+    return made
 
 
 def wrong_reward(cfg: DictConfig) -> float | None:
@@ -217,7 +224,7 @@ def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
 
     if cfg.ckpt_path:
         with bad_input("ckpt_path"):
-            state = check(cfg.ckpt_path, cfg.policy.model.path, adapter_of(cfg))
+            state = check(cfg.ckpt_path, cfg.policy.model.path, plain(cfg, "policy.adapter"))
             control.load_state_dict(state["control"])
             say_differences(settings_of(cfg), state.get("settings", {}))
             if state["rollouts"] >= cfg.rollout.steps + own:
@@ -246,10 +253,6 @@ def say_differences(now: dict[str, Any], before: dict[str, Any]) -> None:
         there = [f"was {before[name]}" if name in before else "was not there" for name in changed]
         lines = [f"  {one}, {other}" for one, other in zip(here, there, strict=True)]
         print("\n".join(["going on with other settings than the checkpoint's:", *lines]), flush=True)
-
-
-def adapter_of(cfg: DictConfig) -> dict[str, Any] | None:
-    return plain(cfg, "policy.adapter")
 
 
 def describe(cfg: DictConfig, trainer: "Trainer") -> None:

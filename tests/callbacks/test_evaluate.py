@@ -88,6 +88,7 @@ def test_without_validation_nothing_is_judged(parts, tmp_path):
     assert module.rollouts == 1 and seen == []
 
 
+@pytest.mark.slow
 def test_two_ranks_judge_every_problem_once(forks, world, tmp_path):
     for rank in forks(__file__, *(([tmp_path], variables) for variables in world(2))):
         assert rank.returncode == 0, rank.stderr

@@ -54,6 +54,7 @@ def test_who_does_not_come_is_missing_and_waited_for_no_longer_than_said():
         other.broadcast("go", None, 0.1)
 
 
+@pytest.mark.slow
 def test_a_rank_0_that_is_not_there_a_port_that_is_taken_and_an_unknown_address_are_told():
     with pytest.raises(ValueError, match="rank 1 on n1 cannot reach rank 0 at MASTER_ADDR="):
         Exchange(at(1, 2, free_port()), 1.0)

@@ -13,6 +13,7 @@ def huge() -> int:
     return int(found[1]) if found else 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process of its own")
 def test_what_is_loaded_is_merged_where_the_system_can_and_stays_what_it_is():
     child = os.fork()

@@ -33,7 +33,7 @@ def spread(work: Callable[[Item], Result], items: Sequence[Item], chunk: int) ->
 
 @contextmanager
 def unswept() -> Generator[None]:
-    """Without the garbage collector, which would go through all that was read again and again and find nothing."""
+    """Without the garbage collector, which goes through all that is imported or read again and again for nothing."""
     was = gc.isenabled()
     gc.disable()
     try:

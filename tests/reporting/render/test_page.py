@@ -173,6 +173,7 @@ def test_nothing_sticks_out_of_a_small_screen(reported, opened, width):
         assert table.evaluate("box => box.scrollWidth > box.clientWidth") and table.get_attribute("tabindex") == "0"
 
 
+@pytest.mark.slow
 def test_dark_and_print(reported, opened):
     ground = "getComputedStyle(document.body).backgroundColor"
     turned = "one => getComputedStyle(one).filter"

@@ -17,7 +17,10 @@ PROMPTS = [[2 + (i * j) % 18 for j in range(1 + 3 * i)] for i in range(12)]
 REQUESTS = [Request(prompt, 1000 + i, 40 if i % 4 == 0 else 3 + i) for i, prompt in enumerate(PROMPTS)]
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["fast", "own"])
+OWN = pytest.param(False, id="own", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=[pytest.param(True, id="fast"), OWN])
 def sampler(request, tiny_model):
     sampler = VllmSampler(tiny_model, **(COLOCATED | {"fast_decode": request.param}))
     sampler.start()

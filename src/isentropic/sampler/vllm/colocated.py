@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from isentropic.batch import DTYPES
+from isentropic.runs.parallel import unswept
 from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, Sampler, SamplerError, once
 from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import (
@@ -37,7 +38,6 @@ from isentropic.sampler.vllm.isolation import (
     prepare_environment,
     temporary_files,
     untouched_process,
-    without_search,
 )
 from isentropic.sampler.vllm.sampling_params import EVERY, Row, rows_of
 from isentropic.sampler.vllm.tensor_parallel import TensorParallelGroup, check_tensor_parallel
@@ -113,7 +113,7 @@ class VllmSampler(Sampler):
             alone = self.owns_group or dist.get_world_size() == 1
             check_card(torch.cuda.current_device(), 0 if alone else int(os.environ["LOCAL_RANK"]))
         self.folder = keeper.private_folder()
-        with untouched_process(self.enforce_eager), temporary_files(self.folder):
+        with untouched_process(self.enforce_eager), temporary_files(self.folder), unswept():
             from vllm import LLM
 
             settings = engine_settings(self)
@@ -175,7 +175,7 @@ class VllmSampler(Sampler):
         scheduler = self.scheduler if self.fast_decode else None
         ends = ends_of(self.path, decoding.stop)
         talk = Conversation(self.engine, scheduler, decoding, ends, self.max_num_seqs)
-        with untouched_process(self.enforce_eager), without_search():
+        with untouched_process(self.enforce_eager), unswept():
             yield talk
         self.seen = (self.seen[0] + talk.prompt_tokens, self.seen[1] + talk.cached_tokens)
         self.steps = (self.steps[0] + talk.slot_steps, self.steps[1] + talk.idle_steps)
@@ -200,7 +200,7 @@ class VllmSampler(Sampler):
             raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
         params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False, seed=0)
         self.make_ready()
-        with untouched_process(self.enforce_eager), without_search():
+        with untouched_process(self.enforce_eager), unswept():
             output = self.engine.generate([{"prompt_token_ids": list(tokens)}], [params], use_tqdm=False)[0]
         rows = output.prompt_logprobs
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]

@@ -2,7 +2,6 @@
 
 # pyright: reportUnknownMemberType=false
 
-import gc
 import os
 import random
 import sys
@@ -101,15 +100,3 @@ def kept_group() -> Generator[None, None, None]:
         yield
     finally:
         dist.destroy_process_group = destroy
-
-
-@contextmanager
-def without_search() -> Generator[None, None, None]:
-    """No search for unreachable cycles, of which an engine makes none, among all objects of the trainer."""
-    searching = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searching:
-            gc.enable()
