@@ -24,8 +24,9 @@ beside_types = echo "pytest, and pyright beside it"; \
 test: quick-check  ## static checks, and the tests but for the slow ones; `make test ARGS="tests/algorithm"` for some
 	@$(call beside_types,-m "not slow and not slurm")
 
+# The slow ones wait for servers, jobs and clocks a quarter of the time: a third worker keeps two cores busy.
 test-all: quick-check  ## static checks, and every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
-	@$(call beside_types,)
+	@$(call beside_types,--numprocesses 3)
 
 test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine plays; as root, with slurm-wlm and munge installed
 	@OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(RUN) -m pytest -m slurm -rs tests/slurm $(ARGS)

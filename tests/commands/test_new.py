@@ -57,25 +57,19 @@ def test_every_file_bears_the_name_and_is_formatted(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_package_tests_trains_and_sweeps_as_it_is(tmp_path):
+def test_the_package_tests_trains_and_sweeps_as_it_is(forks, tmp_path):
+    """The jobs of the sweep are trainings like any other."""
     folder, site = make(tmp_path, "my-method"), tmp_path / "site"
     how = ["--no-deps", "--no-index", "--no-build-isolation", "--quiet", "--target", site]
     subprocess.run([sys.executable, "-m", "pip", "install", *how, folder], check=True)
-    paths = [str(site), str(Path(__file__).parents[2] / "src")]
-    settings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-
-    def run(*arguments: str, inside: Path = tmp_path) -> None:
-        command = [sys.executable, "-m", *arguments]
-        ended = subprocess.run(
-            command, cwd=inside, env=os.environ | settings, capture_output=True, text=True, timeout=600
-        )
+    paths = {"PYTHONPATH": os.pathsep.join([str(site), str(Path(__file__).parents[2] / "src")])}
+    sweep = ["train", "-m", "experiment=my_method", "algorithm=my_method,dapo", "hydra.sweep.dir=many", *SMALL]
+    for program, arguments, where in (("pytest", ["-q"], folder), ("isentropic", sweep, tmp_path)):
+        (ended,) = forks(program, (arguments, paths), where=where, limit=600)
         assert ended.returncode == 0, ended.stdout + ended.stderr
-
-    run("pytest", "-q", inside=folder)
-    run("isentropic", "train", "experiment=my_method", "hydra.run.dir=one", *SMALL)
-    assert "algorithm/credit/my_method.yaml" in (tmp_path / "one" / "config_sources.txt").read_text()
-    run("isentropic", "train", "-m", "experiment=my_method", "algorithm=my_method,dapo", "hydra.sweep.dir=many", *SMALL)
-    assert len(list((tmp_path / "many").rglob("metrics.csv"))) == 2
+    jobs = [file.parent for file in (tmp_path / "many").rglob("metrics.csv")]
+    sources = [(job / "config_sources.txt").read_text() for job in jobs]
+    assert sum("algorithm/credit/my_method.yaml" in text for text in sources) == 1 and len(jobs) == 2
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fixtures.hostile import Bait, as_user
+from fixtures.hostile import Bait
 from fixtures.hostile_answers import EXPRESSIONS, FOLDER, HEAVY, TEXTS, bought
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +15,7 @@ from reasoning_gym.factory import DATASETS
 from isentropic.task.reasoning_gym import BLOCK, ReasoningGym, answer_in, dataset, score
 from isentropic.tools.guard import guard
 from isentropic.tools.pool import Pool
+from isentropic.tools.process import COMMAND
 
 HELD_OUT = ("validation", "test")
 
@@ -173,23 +174,30 @@ def gyms():
 
 
 @pytest.fixture(scope="module")
-def server(gyms, request):
-    """One for all of these tasks, as another user or as one is."""
+def servers(gyms):
+    """By the command that starts it: one for all of these tasks."""
     own = [gym.judges.pool.settings for gym in gyms.values()]
-    warm = [call for settings in own for call in settings.warm]
-    pool = Pool(replace(own[0], warm=warm, **as_user(request)), 1)
-    yield pool
-    pool.close()
+    settings = replace(own[0], warm=[call for each in own for call in each.warm])
+    made = {}
+
+    def of(command):
+        if command not in made:
+            made[command] = Pool(replace(settings, command=command), 1)
+        return made[command]
+
+    yield of
+    for pool in made.values():
+        pool.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "server"), TRIED, indirect=["server"])
-def test_no_hostile_answer_does_what_it_wants_or_forges_its_own_verdict(name, gyms, server):
+@pytest.mark.parametrize(("name", "user"), TRIED)
+def test_no_hostile_answer_does_what_it_wants_or_forges_its_own_verdict(name, user, gyms, servers, request):
     """These scorers evaluate what they are given. Hostile answers are tried as they are, and as a sum or a list."""
     gym, bait = gyms[name], Bait(Path(FOLDER))
     problem = gym.problems("train")[0]
-    gym.judges.pool = server
+    server = gym.judges.pool = servers(request.getfixturevalue("another_user") if user else COMMAND)
     right = f"Answer: {problem.reference['answer']}"
     other = "Answer: [%s]" if "matrix" in name or "queens" in name else "Answer: 1 + %s"
     first = [f"Answer: {answer}" for answer in (*EXPRESSIONS, *HEAVY)] + TEXTS
