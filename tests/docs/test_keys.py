@@ -11,7 +11,25 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "src" / "isentropic" / "configs"
 PAGES = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if page.name != "glossary.md")]
-GROUPS = "algorithm|benchmark|callbacks|card|evaluation|graders|hydra|lengths|paths|policy|reward|rollout|sampler|task|trainer"
+GROUPS = "|".join(
+    [
+        "algorithm",
+        "benchmark",
+        "callbacks",
+        "card",
+        "evaluation",
+        "graders",
+        "hydra",
+        "lengths",
+        "paths",
+        "policy",
+        "reward",
+        "rollout",
+        "sampler",
+        "task",
+        "trainer",
+    ]
+)
 KEY = re.compile(rf"(?<![\w./-])((?:{GROUPS})(?:\.[a-z_]+)+)(?=[=`,\s\]'\"]|$)")
 OTHERS = {"trainer.accumulate_grad_batches", "benchmark.models.mine"}  # said to be refused; an example's own
 
