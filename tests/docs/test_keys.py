@@ -68,4 +68,4 @@ def test_settings_that_pages_name_are_there():
 
 
 def test_a_setting_that_was_renamed_is_found_out():
-    assert stale("`policy.reread=true`, `policy.optimization.lr` and `card.json`") == ["policy.reread"]
+    assert stale("`policy.reads_twice=true`, `policy.optimization.lr` and `card.json`") == ["policy.reads_twice"]
