@@ -56,6 +56,7 @@ ACROSS = {
     "docs/test_commands.py": "every command of the pages",
     "docs/test_equality_page.py": "the tables of what counts as equal",
     "docs/test_error_sentences.py": "every sentence that they quote",
+    "docs/test_keys.py": "the settings that they name in passing",
     "docs/test_links.py": "every link",
     "docs/test_results.py": "the scripts behind the results",
     "docs/test_sections.py": "the order of the site",

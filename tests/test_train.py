@@ -115,6 +115,14 @@ def test_a_run_leaves_what_it_is_documented_to_leave(quickstart):
     assert result.stderr == ""
 
 
+def test_the_page_of_metrics_tells_of_each_that_a_run_logs():
+    page = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text().split("## Loggers")[0]
+    cells = re.findall(r"^\| (`.+?) \|", page, re.M)
+    told = [re.sub(r"<\w+>", "[^/]+", name) for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    told += [f"entropy/q{n}" for n in range(10, 101, 10)]
+    assert [name for name in METRICS if not any(re.fullmatch(one, name) for one in told)] == []
+
+
 def test_loggers_beside_the_folder_are_told_the_settings_and_count_in_rollouts(inside):
     folder = inside(train, "logger=many", "logger.alias=verl", "rollout.steps=2")
     assert list(rows(folder)) == [1, 2] and list(rows(folder, "eval/avg@8")) == [0, 2], "not our names in metrics.csv"

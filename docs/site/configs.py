@@ -79,7 +79,9 @@ def _option(file: Path, folder: Path) -> str:
     if isinstance(node, yaml.MappingNode):
         lines += [*_basis(node), *_parts(node), ""]
     if rows:
-        lines += ["| key | default | |", "| --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows), ""]
+        told = 3 if any(row[2] for row in rows) else 2  # where nothing is said of any key, its column is left out
+        head = ["key", "default", ""], ["---"] * 3
+        lines += [*(f"| {' | '.join(row[:told])} |" for row in (*head, *rows)), ""]
     return "\n".join(lines)
 
 

@@ -6,7 +6,6 @@ if __name__ == "__main__" and not sys.flags.safe_path:  # by `python -m`, which 
     sys.path.append(sys.path.pop(0))  # in the end, or a random.py there would stand for Python's own
 
 import ast
-import difflib
 import re
 import runpy
 import textwrap
@@ -15,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from isentropic import __version__
+from isentropic.config.nearest import nearest
 from isentropic.config.own import CONFIGS, own_configs
 from isentropic.config.refused import refuse
 from isentropic.config.screen import lasting_screen
@@ -66,8 +66,8 @@ def main() -> None:
     elif name in ("-V", "--version", "version"):
         print(f"isentropic {__version__}")
     elif name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
-        advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(COMMANDS)}"
+        close = nearest(name, COMMANDS)
+        advice = f"did you mean {close}?" if close else f"there are {', '.join(COMMANDS)}"
         refuse(f"there is no command {name}; {advice}")
     elif set(HELP) & set(arguments) and name not in WITH_PARSER:
         print(help_of(name))

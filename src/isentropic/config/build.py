@@ -8,7 +8,6 @@ Works as `hydra.utils.instantiate` does, with `_target_` and `_partial_`, but ne
 config, and knows the dotted key of what is wrong. `_convert_` is accepted and always "object".
 """
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from hydra._internal.utils import _locate  # pyright: ignore[reportPrivateUsage]
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from isentropic.config.nearest import nearest
 from isentropic.config.signatures import UNTOLD, Signature, read
 from isentropic.runs import renamed
 
@@ -246,8 +246,8 @@ def does_not_exist(what: str, name: str, names: Iterable[str], at: str, kind: st
     if answer := renamed.answer(what):
         return answer
     names = sorted(names)
-    closest = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {closest[0]}?" if closest else far
+    closest = nearest(name, names)
+    hint = f"; did you mean {closest}?" if closest else far
     return f"{what} does not exist: {at or 'the config'} has {f'{kind} {listed(names)}' if names else 'none'}{hint}"
 
 

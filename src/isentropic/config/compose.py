@@ -1,6 +1,5 @@
 """From the command line to a checked config. Imports neither torch nor lightning."""
 
-import difflib
 import math
 import os
 import re
@@ -36,6 +35,7 @@ from isentropic.config.build import (
 )
 from isentropic.config.early import check_sizes, check_trainer
 from isentropic.config.loader import ConfigLoader
+from isentropic.config.nearest import nearest
 from isentropic.config.own import CONFIGS, own_configs, refuse_same
 from isentropic.runs import renamed
 
@@ -165,8 +165,8 @@ def _explain(error: Exception, loader: ConfigLoader) -> str:
         if answer := renamed.answer(f"{group}={option}"):
             return answer
         options = error.options or loader.get_group_options(group)  # Hydra lists none where one of several is missing
-        closest = difflib.get_close_matches(option, options, n=1)
-        hint = f"; did you mean {closest[0]}?" if closest else ""
+        closest = nearest(option, options)
+        hint = f"; did you mean {closest}?" if closest else ""
         return f"{group}={option} does not exist: {group} can be {listed(sorted(options), 'or')}{hint}"
     if several := re.match(r"Ambiguous value for argument '(.+?)=(.+?)'", str(error)):
         key, value = several.groups()

@@ -13,7 +13,6 @@
 The command line has the last word over both.
 """
 
-import difflib
 import inspect
 import os
 import warnings
@@ -34,6 +33,8 @@ from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
+
+from isentropic.config.nearest import nearest
 
 PACKAGE = "algorithm"  # of recipes, each a file that holds the steps' options and its numbers for them
 LISTS = (
@@ -177,8 +178,8 @@ class ConfigLoader(ConfigLoaderImpl):
                 )
             for option, settings in options.items():
                 if option not in known:
-                    closest = difflib.get_close_matches(option, known, n=1)
-                    hint = f"; did you mean {closest[0]}?" if closest else ""
+                    closest = nearest(option, known)
+                    hint = f"; did you mean {closest}?" if closest else ""
                     raise ConfigCompositionException(
                         f"{path}.yaml sets {KEY}.{group}.{option}, and {group}={option} does not exist{hint}"
                     )
@@ -213,8 +214,8 @@ def drop_unchosen(key: str, parts: Any, repo: IConfigRepository) -> None:
                 if isinstance(part, DictConfig) and "_target_" not in part:
                     known = repo.get_group_options(key.replace(".", "/"))
                     if name not in known:
-                        close = difflib.get_close_matches(str(name), known, n=1)
-                        hint = f"; did you mean {close[0]}?" if close else ""
+                        close = nearest(str(name), known)
+                        hint = f"; did you mean {close}?" if close else ""
                         raise ConfigCompositionException(f"{key}.{name} is no part that can be chosen{hint}")
                     del parts[name]
 

@@ -1,6 +1,5 @@
 """Options of a command line, which are Hydra's own; all else on it is key=value."""
 
-import difflib
 from argparse import ArgumentError, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from hydra._internal.utils import get_args_parser
 
 from isentropic.config.build import BadInput
+from isentropic.config.nearest import nearest
 
 MEANT = ("--help", "--version", "--multirun", "--config-dir", "--config-name", "--cfg", "--resolve", "--info")
 
@@ -46,8 +46,8 @@ def apart(line: Sequence[str], settings: Sequence[str]) -> list[str]:
 
 def no_option(word: str) -> str:
     name, equals, _ = word.partition("=")
-    close = difflib.get_close_matches(name, MEANT, n=1)
-    hint = f"did you mean {close[0]}?" if close else "isentropic --help lists what there is"
+    close = nearest(name, MEANT)
+    hint = f"did you mean {close}?" if close else "isentropic --help lists what there is"
     if equals and not close:
         hint = f"settings have no dashes, as in {word.lstrip('-')}"
     return f"there is no option {name}; {hint}"
