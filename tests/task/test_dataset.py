@@ -53,6 +53,8 @@ def test_a_folder_is_all_its_files(file, tmp_path):
     file("many/b.jsonl", ROWS[100:])
     file("many/deep/a.csv", ROWS[:100])
     (tmp_path / "many" / "README.md").write_text("about")
+    file("many/.cache/c.jsonl", [{"other": "columns"}])
+    file("many/.b.jsonl", [{"other": "columns"}])
     assert {p.prompt for p in task(str(tmp_path / "many")).problems("train")} == {row["question"] for row in ROWS}
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"task\.path=.*empty is a folder without any \.jsonl, \.json, \.csv or"):

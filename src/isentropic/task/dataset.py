@@ -77,6 +77,8 @@ class Dataset(MathTask):
             raise ValueError(f"task.judge={self.judge} is not module:function, as isentropic.task.math_judge:judge is")
         if not 0 <= self.held_out < 1:
             raise ValueError(f"task.held_out={self.held_out} is no share; it must be at least 0 and below 1")
+        if self.longest is not None and self.longest < 1:
+            raise ValueError(f"task.longest={self.longest} leaves every question out; it must be at least 1, or null")
         if isinstance(self.path, list) and self.weights is not None and len(self.weights) != len(self.path):
             raise ValueError(f"task.weights has {len(self.weights)} numbers for {len(self.path)} sets")
         if self.weights is not None and (isinstance(self.path, str) or min(self.weights) <= 0):
@@ -189,7 +191,7 @@ class Dataset(MathTask):
         """The gold: the last box or what follows the marker, None without a column. Raises ValueError for neither."""
         if self.answer is None:
             return None
-        text = plain(column(record, self.answer, place, "task.answer"))
+        text = plain(column(record, self.answer, place, "task.answer"), place)
         gold = last_box(text) or after_marker(text, self.answer_marker)
         if not text.strip():
             raise ValueError(f"{place} has an empty {self.answer}, which is task.answer")
