@@ -21,7 +21,7 @@ def main() -> None:
     for one in parser.parse_args().sets:
         path, _, name = one.rpartition(":")
         rows = from_file(path, Path(path), "another file")
-        golds = [plain(column(row, name, place, path)) for place, row in rows]
+        golds = [plain(column(row, name, place, path), place) for place, row in rows]
         print(json.dumps({"set": Path(path).name, "golds": len(golds)} | pooled(golds) | alone(golds)))
 
 

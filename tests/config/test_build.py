@@ -4,7 +4,7 @@ from typing import Any, Literal
 import pytest
 from omegaconf import OmegaConf
 
-from isentropic.config.build import BadInput, bad_input, build, check
+from isentropic.config.build import BadInput, bad_input, bears, build, check
 
 
 class Shape:
@@ -72,6 +72,13 @@ def test_partial_waits_for_the_rest():
     settings = circle(_partial_=True)
     del settings["radius"]
     assert build(OmegaConf.create({"part": settings}), "part")(radius=5).radius == 5
+
+
+def test_every_item_of_a_list_is_looked_at():
+    assert bears(list[float], [1, 2.5]) and bears(list[float] | None, None) and bears(str | list[str], ["a", "b"])
+    for place in range(20):
+        assert not bears(str | list[float] | None, [1.0] * place + [".inf"] + [1.0] * (19 - place))
+    assert not bears(list[list[int]], [[1], [1, "2"]])
 
 
 @pytest.mark.parametrize(

@@ -109,5 +109,7 @@ def test_one_bad_answer_of_a_function_for_single_answers_costs_that_answer_alone
 def test_nothing_to_learn_from_and_two_of_one_name_are_refused(functions):
     with pytest.raises(ValueError, match=r"reward=\[\] leaves nothing to learn from; take reward=\[correct\]"):
         Rewards({})
+    with pytest.raises(ValueError, match=r"reward\.correct has a weight of inf for correct; it must be finite"):
+        Rewards({"correct": Correct(float("inf"))})
     with pytest.raises(ValueError, match=r"reward\.trl brings length, which another reward is called"):
         Rewards({"length": Correct(1.0), "trl": trl(functions("length"))})

@@ -56,12 +56,17 @@ def test_arguments_reach_the_template_and_those_it_does_not_read_are_refused(enc
         ({"template": ONLY_LAST, "system": "7"}, r"the chat template loses a message of system \('7'\)"),
         ({"template": REFUSES, "system": "7"}, r"refuses messages of system, user \(System role not supported\)"),
         ({"template": CHAT.replace("}>{", "}<eos>{")}, r"the prompt ends with the end token <eos>, after which"),
+        ({"template": CHAT + "{% if %}"}, r"the chat template is no Jinja \(line 1: Expected an expression"),
+        ({"template": CHAT + "{{ messages[9].content }}"}, r"template refuses messages of user \(.*no element 9"),
         ({"chat": False, "system": "7"}, r"rollout\.system is for a chat, and rollout\.chat=false is plain text"),
     ],
 )  # fmt: skip
 def test_what_would_be_lost_is_one_sentence(encoder, settings, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        encoder(**settings).check(Problem("1+2", 3))
+    for asks in (
+        (PromptEncoder.check, PromptEncoder.encode) if "template refuses" in sentence else (PromptEncoder.check,)
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            asks(encoder(**settings), Problem("1+2", 3))
 
 
 def test_plain_text_has_no_place_for_messages(encoder):
@@ -101,6 +106,13 @@ def test_templates_and_examples_are_texts_or_files(tmp_path):
         examples_of([{"user": "1+1"}])
     with pytest.raises(ValueError, match=r"rollout\.examples=nowhere\.json is not a file"):
         examples_of("nowhere.json")
+    (tmp_path / "one.json").write_text(json.dumps(messages[0]))
+    with pytest.raises(ValueError, match=r"one\.json is {'role': 'user'.*; it must be a list of messages"):
+        examples_of(str(tmp_path / "one.json"))
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    for read, key in ((examples_of, "rollout.examples"), (template_of, "rollout.chat_template")):
+        with pytest.raises(ValueError, match=rf"{key}=.*bytes is not text in UTF-8"):
+            read(str(tmp_path / "bytes"))
 
 
 CHATML = (

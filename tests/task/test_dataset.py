@@ -53,6 +53,8 @@ def test_a_folder_is_all_its_files(file, tmp_path):
     file("many/b.jsonl", ROWS[100:])
     file("many/deep/a.csv", ROWS[:100])
     (tmp_path / "many" / "README.md").write_text("about")
+    file("many/.cache/c.jsonl", [{"other": "columns"}])
+    file("many/.b.jsonl", [{"other": "columns"}])
     assert {p.prompt for p in task(str(tmp_path / "many")).problems("train")} == {row["question"] for row in ROWS}
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=r"task\.path=.*empty is a folder without any \.jsonl, \.json, \.csv or"):
@@ -129,6 +131,22 @@ def test_sets_are_mixed_by_weight_and_each_problem_comes(file):
         ({}, {"answer_marker": "####"}, r"line 1 of task\.path=.* has no answer after '####' in '0'"),
         ({}, {"template": "Solve."}, r"task\.template='Solve\.' has no place for the question"),
         ({}, {"judge": "mine"}, r"task\.judge=mine is not module:function"),
+        ({}, {"longest": 0}, r"task\.longest=0 leaves every question out; it must be at least 1"),
+        (
+            {"answer": {"value": 7}},
+            {},
+            r"line 17 of task\.path=.* has {'value': 7} as its answer, where a text, a number",
+        ),
+        (
+            {},
+            {"question": "question.text"},
+            r"line 1 of .* has 'How much is 0 and 0 again\?' where text of question\.text",
+        ),
+        (
+            {"question": [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]},
+            {"system": "level"},
+            r"line 17 of task\.path=.* brings a system message of its own, beside task\.system=level",
+        ),
         ({}, {"longest": 3}, r"leaves nothing to learn from: 200 rows, of which 200 are not held out, and none is new"),
         ({}, {"held_out": 1.0}, r"task\.held_out=1\.0 is no share"),
     ],
@@ -137,6 +155,25 @@ def test_what_cannot_be_used_is_one_sentence_with_its_place(file, row, settings,
     rows = [one | row if i == 16 else one for i, one in enumerate(ROWS)]
     with pytest.raises(ValueError, match=message):
         task(file("a.jsonl", rows), **settings)
+
+
+@pytest.mark.slow
+def test_a_judge_of_ones_own_stands_in_the_folder_of_the_run_or_is_refused_in_a_sentence(file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = "def same(gold, text, marker):\n    return 1.0, True, 'right'\n\ndef one(gold, text, marker):\n    return 1\n"
+    (tmp_path / "my_judges.py").write_text(own)
+    path = file("a.jsonl", ROWS)
+    good = task(path, judge="my_judges:same")
+    good.check()
+    assert good.verify(good.problems("train")[:1], ["?"])[0].correct
+    good.close()
+    with pytest.raises(
+        ValueError, match=r"task\.judge=my_judges:one raises, or gives no \(reward, correct, status\), for"
+    ):
+        task(path, judge="my_judges:one").check()
+    for name in ("my_judges:nothing", "nowhere:same"):
+        with pytest.raises(ValueError, match=rf"task\.judge={name} cannot be loaded, as the message above says"):
+            task(path, judge=name).check()
 
 
 def test_without_answers_nothing_is_right(file):

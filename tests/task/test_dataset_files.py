@@ -43,6 +43,9 @@ ROW = '{"q": "one?", "a": "1"}\n'
     [
         ("a.jsonl", ROW + "{broken\n", "line 2 of x is no JSON record: Expecting property name"),
         ("a.jsonl", '{"q": "one?", "a": "1", "a": "2"}\n', "line 1 of x is no JSON record: a stands twice"),
+        ("a.jsonl", ROW + '{"q": ' + "7" * 5000 + "}", "line 2 of x is no JSON record: an integer of 5000 digits"),
+        ("a.json", "[" + "7" * 5000 + "]", "x is not json in UTF-8: an integer of 5000 digits, which must be a text"),
+        ("a.jsonl", ROW + "[" * 200_000, "line 2 of x is no JSON record: .*recursion"),
         ("a.jsonl", '{"q": "\\ud800", "a": "1"}\n', "line 1 of x is no JSON record: .* surrogates not allowed"),
         ("a.json", '{"data": []}', "x holds one record, where a list of records must be"),
         ("a.json", "3", "x holds a number, where a list of records must be"),

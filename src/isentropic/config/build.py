@@ -10,10 +10,11 @@ config, and knows the dotted key of what is wrong. `_convert_` is accepted and a
 
 import inspect
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, TypeGuard, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 from beartype import BeartypeConf
 from beartype.door import is_bearable, is_subhint
@@ -158,11 +159,20 @@ def _check_value(value: Any, hint: Any, key: str, look: Look) -> None:
         return
     else:
         wrong_flag = isinstance(value, bool) and hint in (int, float, int | None, float | None)
-        fits = is_bearable(value, hint, conf=TOWER) and not wrong_flag
+        fits = bears(hint, value) and not wrong_flag
     if isinstance(value, float) and math.isnan(value):
         raise BadInput(f"{key}=nan is not a number")
     if not fits:
         raise BadInput(f"{key}={'null' if value is None else value} is not {_describe(hint)}")
+
+
+def bears(hint: Any, value: Any) -> bool:
+    """Whether a value is of a type; of lists every item is looked at, where beartype draws one by chance."""
+    options: tuple[Any, ...] = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    lists = [get_args(option)[0] for option in options if get_origin(option) in (list, Sequence)]
+    if is_list(value) and lists:
+        return any(all(bears(item, one) for one in value) for item in lists)
+    return is_bearable(value, hint, conf=TOWER)
 
 
 def _may_fit(made: Any, hint: Any) -> bool:

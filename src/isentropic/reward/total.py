@@ -54,6 +54,8 @@ class Rewards:
         self.parts: dict[str, Reward] = {}
         for key, source in sources.items():
             for name, reward in source.rewards(key).items():
+                if not isfinite(reward.weight):
+                    raise ValueError(f"reward.{key} has a weight of {reward.weight} for {name}; it must be finite")
                 if name in self.parts:
                     raise ValueError(f"reward.{key} brings {name}, which another reward is called; rename one of them")
                 self.parts[name] = reward

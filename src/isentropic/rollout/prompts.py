@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from jinja2 import Environment, TemplateError
+from jinja2 import Environment, TemplateError, TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 from transformers import PreTrainedTokenizerBase
 
@@ -56,10 +56,7 @@ class PromptEncoder:
         """Ids of a prompt, by the chat template if there are messages; without an end token appended to plain text."""
         messages = self.messages(problem)
         if messages is not None:
-            ids = self.tokenizer.apply_chat_template(
-                messages, add_generation_prompt=True, return_dict=False, **self.template_arguments
-            )
-            return list[int](ids)  # pyright: ignore[reportArgumentType]
+            return list[int](self.rendered(messages, return_dict=False))
         ids = self.tokenizer.encode(problem.prompt)
         return ids[: -self.appended] if self.appended else ids
 
@@ -115,16 +112,7 @@ class PromptEncoder:
 
     def check_template(self, messages: Sequence[Message]) -> None:
         """Raises ValueError where the template refuses these messages, or does not show one of them."""
-        try:
-            text = self.tokenizer.apply_chat_template(
-                list(messages), tokenize=False, add_generation_prompt=True, **self.template_arguments
-            )
-        except (TemplateError, TypeError, ValueError, KeyError) as error:
-            roles = ", ".join(dict.fromkeys(message["role"] for message in messages))
-            raise ValueError(
-                f"the chat template refuses messages of {roles} ({' '.join(str(error).split())}); leave out "
-                "what it does not know, such as rollout.system, or give rollout.chat_template"
-            ) from error
+        text = self.rendered(messages, tokenize=False)
         for message in messages:
             if squeezed(message["content"]) not in squeezed(str(text)):
                 what = "the question" if message is messages[-1] else f"a message of {message['role']}"
@@ -132,6 +120,21 @@ class PromptEncoder:
                     f"the chat template loses {what} ({message['content']!r:.60}); give rollout.chat_template one that "
                     "keeps it" + ("" if message is messages[-1] else ", or leave the message out")
                 )
+
+    def rendered(self, messages: Sequence[Message], **how: bool) -> Any:
+        """What the chat template makes of messages. Raises ValueError where it cannot be read, or refuses them."""
+        try:
+            return self.tokenizer.apply_chat_template(
+                list(messages), add_generation_prompt=True, **how, **self.template_arguments
+            )
+        except TemplateSyntaxError as error:
+            raise ValueError(f"the chat template is no Jinja (line {error.lineno}: {error.message})") from error
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            roles = ", ".join(dict.fromkeys(message["role"] for message in messages))
+            raise ValueError(
+                f"the chat template refuses messages of {roles} ({' '.join(str(error).split())}); leave out "
+                "what it does not know, such as rollout.system, or give rollout.chat_template"
+            ) from error
 
     def check_arguments(self) -> None:
         """Raises ValueError for an argument that the template does not read, which would take no notice of it."""
@@ -176,7 +179,15 @@ def template_of(given: str | None) -> str | None:
     file = Path(given).expanduser()
     if not file.is_file():
         raise ValueError(f"rollout.chat_template={given} is neither a file nor a template, which has {{{{ }}}} in it")
-    return file.read_text(encoding="utf-8")
+    return text_in(file, "rollout.chat_template")
+
+
+def text_in(file: Path, key: str) -> str:
+    """Raises ValueError for a file that is no text."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{key}={file} is not text in UTF-8: {error}") from error
 
 
 def examples_of(given: str | list[dict[str, str]] | None) -> list[Message]:
@@ -186,12 +197,14 @@ def examples_of(given: str | list[dict[str, str]] | None) -> list[Message]:
         file = Path(messages).expanduser()
         if not file.is_file():
             raise ValueError(f"{key}={given} is not a file; give a .json or .jsonl file of messages, or a list of them")
-        key, text = f"{key}={given}", file.read_text(encoding="utf-8")
+        key, text = f"{key}={given}", text_in(file, key)
         try:
             lines = file.suffix == ".jsonl"
             messages = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"{key} is not JSON: {error}") from error
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        raise ValueError(f"{key} is {messages!r:.60}; it must be a list of messages, each with a role and a content")
     for number, message in enumerate(cast(list[Any], messages), 1):
         if not isinstance(message, Mapping) or not all(isinstance(message.get(k), str) for k in ("role", "content")):
             raise ValueError(f"message {number} of {key} is {message!r:.60}; it must have a role and a content")

@@ -1,6 +1,7 @@
 """A question out of a column: a text, or a chat with what was said before."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, cast
 
 from isentropic.task import Message
@@ -14,7 +15,7 @@ def asked(value: Any, place: str) -> tuple[str, tuple[Message, ...]]:
     Raises ValueError for a chat in which the user says nothing, for no text at all, and for what is neither.
     """
     if not is_chat(value):
-        if isinstance(value, Mapping | bytes):
+        if not is_text(value):
             raise ValueError(f"{place} has {value!r:.60} as its question, where a text or a list of messages must be")
         return said(", ".join(map(str, value)) if isinstance(value, list) else str(value), place), ()
     chat = [{"role": str(message["role"]), "content": text_of(message.get("content"))} for message in cast(Chat, value)]
@@ -31,11 +32,23 @@ def said(text: str, place: str) -> str:
     return text
 
 
-def plain(value: Any) -> str:
-    """A text as it is; of a chat the last message; of several answers all, as one would list them."""
+def plain(value: Any, place: str) -> str:
+    """A text as it is; of a chat the last message; of several answers all, as one would list them.
+
+    Raises ValueError for what is none of these.
+    """
     if is_chat(value):
         return text_of(cast(Chat, value)[-1].get("content"))
+    if not is_text(value):
+        raise ValueError(f"{place} has {value!r:.60} as its answer, where a text, a number or a list of them must be")
     return ", ".join(map(str, cast(list[Any], value))) if isinstance(value, list) else str(value)
+
+
+def is_text(value: Any) -> bool:
+    """Whether it reads as one would write it: a text, a finite number, or a list of these."""
+    if isinstance(value, list):
+        return not any(isinstance(item, list) or not is_text(item) for item in cast(list[Any], value))
+    return not isinstance(value, Mapping | bytes) and not (isinstance(value, float) and not isfinite(value))
 
 
 def is_chat(value: Any) -> bool:

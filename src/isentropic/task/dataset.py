@@ -25,6 +25,7 @@ SPLITS: dict[str, Split] = {
 }  # fmt: skip
 MOST = 10_000_000  # places of an epoch of mixed sets
 OURS = "isentropic.task.math_judge:judge"
+TRIED = 4  # golds that a judge of one's own is tried on
 JUDGE = re.compile(r"[\w.]+:\w+")
 
 
@@ -77,6 +78,8 @@ class Dataset(MathTask):
             raise ValueError(f"task.judge={self.judge} is not module:function, as isentropic.task.math_judge:judge is")
         if not 0 <= self.held_out < 1:
             raise ValueError(f"task.held_out={self.held_out} is no share; it must be at least 0 and below 1")
+        if self.longest is not None and self.longest < 1:
+            raise ValueError(f"task.longest={self.longest} leaves every question out; it must be at least 1, or null")
         if isinstance(self.path, list) and self.weights is not None and len(self.weights) != len(self.path):
             raise ValueError(f"task.weights has {len(self.weights)} numbers for {len(self.path)} sets")
         if self.weights is not None and (isinstance(self.path, str) or min(self.weights) <= 0):
@@ -108,8 +111,24 @@ class Dataset(MathTask):
         return self.judges([(problem.reference, text, self.marker, *further) for problem, text in pairs])
 
     def check(self) -> None:
-        if self.answer is not None:
-            without_bad_answers(self, self.splits, self.bad_answers)
+        if self.answer is None:
+            return
+        if self.judge != OURS:
+            self.check_judge()
+        without_bad_answers(self, self.splits, self.bad_answers)
+
+    def check_judge(self) -> None:
+        """Raises ValueError for a judge of one's own that cannot be loaded, or gives no verdict on a few golds."""
+        some = self.splits["train"][:TRIED]
+        try:
+            verdicts = self.verify(some, [self.written(str(problem.reference)) for problem in some])
+        except RuntimeError as error:
+            raise ValueError(f"task.judge={self.judge} cannot be loaded, as the message above says") from error
+        if all(verdict.status == "crash" for verdict in verdicts):
+            raise ValueError(
+                f"task.judge={self.judge} raises, or gives no (reward, correct, status), for {len(some)} answers of "
+                "the data itself; it takes the answer of the data, the model's text and task.marker"
+            )
 
     @cached_property
     def judges(self) -> JudgePool:
@@ -176,6 +195,8 @@ class Dataset(MathTask):
         """One record by the columns of the settings. Raises ValueError, with its place, where it lacks one."""
         question, before = asked(column(record, self.question, place, "task.question"), place)
         if self.system is not None:
+            if any(message["role"] == "system" for message in before):
+                raise ValueError(f"{place} brings a system message of its own, beside task.system={self.system}")
             before = ({"role": "system", "content": str(column(record, self.system, place, "task.system"))}, *before)
         split: Split | None = None
         if self.split_column is not None:
@@ -189,7 +210,7 @@ class Dataset(MathTask):
         """The gold: the last box or what follows the marker, None without a column. Raises ValueError for neither."""
         if self.answer is None:
             return None
-        text = plain(column(record, self.answer, place, "task.answer"))
+        text = plain(column(record, self.answer, place, "task.answer"), place)
         gold = last_box(text) or after_marker(text, self.answer_marker)
         if not text.strip():
             raise ValueError(f"{place} has an empty {self.answer}, which is task.answer")

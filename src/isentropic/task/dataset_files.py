@@ -16,11 +16,13 @@ Placed = tuple[str, Any]  # where a row stands, as one would say it, and what it
 def from_place(source: str, path: str, subset: str | None, split: str) -> Iterator[Placed]:
     """Rows of a file, of all files in a folder and below, in the order of their names, or of a set on the hub.
 
+    Of a folder, what begins with a point is not read: copies and caches of editors and of the hub.
+
     Raises ValueError, with the setting's name, for a folder without such files and for what cannot be read.
     """
     place = Path(path).expanduser()
     if place.is_dir():
-        files = sorted(file for file in place.rglob("*") if file.suffix in KINDS and file.is_file())
+        files = sorted(file for file in place.rglob("*") if file.suffix in KINDS and is_shown(file, place))
         if not files:
             raise ValueError(f"{source} is a folder without any {', '.join(KINDS[:-1])} or {KINDS[-1]} file")
         for file in files:
@@ -31,6 +33,11 @@ def from_place(source: str, path: str, subset: str | None, split: str) -> Iterat
         yield from from_file(source, place, "the name of a data set on the hub")
     else:
         yield from from_hub(source, path, subset, split)
+
+
+def is_shown(file: Path, folder: Path) -> bool:
+    """Whether it is a file, and neither it nor a folder that it is in is hidden."""
+    return file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def column(row: Any, path: str | Sequence[str], place: str, key: str, null: bool = False) -> Any:
@@ -46,7 +53,8 @@ def column(row: Any, path: str | Sequence[str], place: str, key: str, null: bool
     value = row
     for name in [path] if isinstance(row, Mapping) and path in row else path.split("."):
         if not isinstance(value, Mapping):
-            raise ValueError(f"{place} is {row!r:.60}; it must be a record with the column {path} of {key}")
+            what = f"is {value!r:.60}" if value is row else f"has {value!r:.60} where {name} of {path} would be"
+            raise ValueError(f"{place} {what}; it must be a record with the column {path} of {key}")
         record = cast(Mapping[str, Any], value)
         if is_missing(record.get(name)) and not (null and name in record):
             raise ValueError(
@@ -96,7 +104,7 @@ def from_jsonl(source: str, lines: TextIO) -> Iterator[Placed]:
         if line.strip():
             try:
                 yield f"line {number}", record_in(line)
-            except (json.JSONDecodeError, UnicodeError, Twice) as error:
+            except (json.JSONDecodeError, UnicodeError, RecursionError, Twice) as error:
                 raise ValueError(f"line {number} of {source} is no JSON record: {error}") from error
 
 
@@ -132,10 +140,18 @@ class Twice(ValueError):
 
 def record_in(text: str) -> Any:
     """The value of a JSON text. Raises Twice, UnicodeError or JSONDecodeError."""
-    found = json.loads(text, object_pairs_hook=once)
+    found = json.loads(text, object_pairs_hook=once, parse_int=whole)
     if "\\ud" in text.lower():  # half of a pair of surrogates is no text
         json.dumps(found, ensure_ascii=False).encode()
     return found
+
+
+def whole(text: str) -> int:
+    """An integer. Raises JSONDecodeError for one of more digits than Python reads."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise json.JSONDecodeError(f"an integer of {len(text)} digits, which must be a text", text, 0) from error
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

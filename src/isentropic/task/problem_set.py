@@ -96,7 +96,7 @@ class ProblemSet:
             place = f"{where} of {source}"
             text, before = asked(column(row, question, place, f"{key}.question"), place)
             told = column(row, context, place, f"{key}.context", null=True) if context else None
-            reference = plain(column(row, answer, place, f"{key}.answer"))
+            reference = plain(column(row, answer, place, f"{key}.answer"), place)
             gold = self.gold(reference)
             if not gold:
                 raise ValueError(f"{place} has no answer after {self.marker!r} in {reference[-40:]!r}")

@@ -221,7 +221,8 @@ def write(end: int, said: bytes | memoryview) -> None:
 
 
 def located(name: str) -> tuple[Function, str]:
-    """A function by module:name, and the folder of its module."""
+    """A function by module:name, in the folder of the run last, and the folder of its module."""
+    sys.path.append(os.getcwd())
     module, _, attribute = name.partition(":")
     found = importlib.import_module(module)
     file = getattr(found, "__file__", None)

@@ -4,6 +4,7 @@ from sys import maxsize
 import pytest
 
 from isentropic.rollout.sampling.weighted import Weighted
+from isentropic.task import Problem
 from isentropic.task.endless import Endless
 
 
@@ -24,6 +25,10 @@ def test_weights_that_are_none_are_refused(problems):
         with pytest.raises(ValueError, match=rf"rollout\.sampling\.column={message} '0\+1=', where a number must be"):
             Weighted(column=column).check(problems)
     Weighted(column="weight").check(problems)
+    for value in (float("nan"), float("inf"), True, 10**400):
+        odd = [*problems, Problem("2+2=", 4, columns={"weight": value})]
+        with pytest.raises(ValueError, match=r"for the problem '2\+2=', where a number must be"):
+            Weighted(column="weight").check(odd)
     endless = Endless(lambda i: problems[0])
     assert len(endless) == maxsize
     with pytest.raises(ValueError, match=r"this task makes them without end; .* as in rollout\.problems=1000"):

@@ -1,5 +1,6 @@
 """Which problem is asked next?"""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -67,10 +68,13 @@ def number_in(problem: Problem, column: str, key: str) -> float:
     for name in [column] if column in problem.columns else column.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
         columns = ", ".join(map(str, problem.columns)) or "none"
         raise ValueError(
             f"{key}={column} is {value!r:.40} for the problem {problem.prompt!r:.60}, where a number must be; its "
             f"columns are {columns}"
-        ) from None
+        )
+    return number
