@@ -90,6 +90,7 @@ def differ(one: Algorithm, other: Algorithm, batch: ScoredBatch, now: TokenStats
 
 
 def apart(one: list[PerToken], other: list[PerToken]) -> bool:
+    """Whether two lists of slopes are not the same, but for rounding."""
     return any(bool((a - b).abs().max() > 1e-9) for a, b in zip(one, other, strict=True))
 
 
