@@ -73,6 +73,32 @@ def test_a_command_that_is_not_there_is_answered_with_the_nearest():
     assert (found.returncode, found.stderr) == (2, "error: there is no command trian; did you mean train?\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "unbuffered"),
+    [
+        ("--version", ""),
+        ("new my-method", ""),
+        ("new my-method", "1"),
+        ("train experiment=quickstart --cfg job", "1"),
+        ("report --help", ""),
+    ],
+)
+def test_a_command_whose_output_nobody_reads_does_its_work_and_ends_quietly(line: str, unbuffered: str, tmp_path: Path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        [sys.executable, "-m", "isentropic", *line.split()],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        text=True,
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (tmp_path / "my-method" / "README.md").is_file() == line.startswith("new")
+
+
 @pytest.mark.parametrize("how", [["-m", "isentropic", "train"], ["-m", "isentropic.train"], [str(PROGRAM)]])
 def test_train_without_settings_says_what_to_try(how):
     found = subprocess.run([sys.executable, *how], capture_output=True, text=True, timeout=300)

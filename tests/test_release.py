@@ -26,6 +26,16 @@ def test_the_version_stands_in_one_place_and_the_citation_and_the_changelog_know
     assert re.search(r"^## (.+)$", text("CHANGELOG.md"), re.M)[1] in (__version__, "Unreleased")
 
 
+def test_what_pages_show_is_of_this_version():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = [
+        (page.name, said)
+        for page in pages
+        for said in re.findall(r'\bisentropic(?:": "|[ -])(\d+\.\d+\.\d+)', page.read_text())
+    ]
+    assert len(shown) >= 3 and [one for one in shown if one[1] != __version__] == []
+
+
 def test_the_image_is_locked_by_hashes_and_not_root_s_and_what_it_copies_is_there():
     lines = re.sub(r"\\\n", " ", text("Dockerfile")).splitlines()
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]

@@ -17,6 +17,7 @@ from pathlib import Path
 from isentropic import __version__
 from isentropic.config.own import CONFIGS, own_configs
 from isentropic.config.refused import refuse
+from isentropic.config.screen import lasting_screen
 
 COMMANDS = {
     "new": "isentropic.commands.new",
@@ -55,6 +56,7 @@ same command later does what is missing; hydra.launcher.jobs=4 runs so many at o
 SLURM."""
 
 
+@lasting_screen()
 def main() -> None:
     """Raises SystemExit."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ def sweep(*overrides: str) -> str:
 
 def test_a_sweep_is_named_by_what_is_set_and_what_varies():
     assert sweep(*GRID) == "quickstart_steps=50_algorithm_seed_" + sweep(*GRID)[-6:]
+
+
+def test_the_page_of_sweeps_shows_the_folder_of_its_command():
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
+    command = re.search(r"^isentropic train -m (.+)$", page, re.M)[1]
+    assert set(re.findall(r"logs/train/multiruns/(\w+)", page)) == {sweep(*command.split())}
 
 
 def test_more_values_another_order_and_where_jobs_run_leave_the_name():

@@ -21,12 +21,27 @@ def closed_terminal():
 
 @pytest.mark.parametrize("gone", [closed_pipe, closed_terminal])
 def test_a_run_goes_on_without_its_screen(gone, monkeypatch):
-    with open(gone(), "w") as stream:  # what it still holds at its end goes nowhere too
+    with open(gone(), "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         with lasting_screen():
             for _ in range(3):
                 print("said", flush=True)
         assert sys.stdout is stream
+
+
+def test_a_stream_that_the_shell_closed_stays_none(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with lasting_screen():
+        print("said")
+    assert sys.stdout is None
+
+
+@pytest.mark.parametrize("gone", [closed_pipe, closed_terminal])
+def test_what_is_still_held_at_the_end_goes_nowhere_too(gone, monkeypatch):
+    with open(gone(), "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        with lasting_screen():
+            print("said")
 
 
 def test_a_full_disk_is_no_screen_that_is_gone():

@@ -52,6 +52,11 @@ def test_links_lead_somewhere(name: str):
     assert [fault for link in links(page.read_text()) if (fault := wrong(link, page))] == []
 
 
+def test_no_word_is_cut_at_the_end_of_a_line():
+    cut = re.compile(r"[a-z]-\n[a-z].*")  # which a page would show with a blank inside
+    assert [(name, at[0]) for name in PAGES for at in cut.finditer(CODE.sub("", (ROOT / name).read_text()))] == []
+
+
 def test_a_page_or_heading_that_is_not_there_is_found_out():
     page = ROOT / "docs" / "metrics.md"
     assert links("see [this](nowhere.md), `[not](this.md)` and [that](https://a.b)") == ["nowhere.md"]

@@ -158,8 +158,14 @@ def test_a_container_stands_before_the_command_or_in_the_options_of_srun(tmp_pat
     assert log.endswith("--container-image=a b apptainer exec my image.sif python3 -m train code=0\n")
 
 
-def test_a_script_is_shown_on_a_machine_without_slurm(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("PATH", "")
+@pytest.mark.parametrize("squeue", [None, "#!/bin/sh\nexit 1\n"], ids=["without SLURM", "no controller"])
+def test_a_script_is_shown_on_a_machine_without_slurm(tmp_path, monkeypatch, capsys, squeue):
+    programs = tmp_path.parent / f"{tmp_path.name}-programs"
+    programs.mkdir()
+    if squeue:
+        (programs / "squeue").write_text(squeue)
+        (programs / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
     cfg = OmegaConf.create({"trainer": {"devices": 1, "accelerator": "cpu"}})
     (outcome,) = replace(SLURM, dry=True).run([job(tmp_path, "seed=0")], lambda _: cfg)
     assert outcome.reason == "not submitted, as dry=true" and not list(tmp_path.iterdir())

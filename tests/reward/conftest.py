@@ -71,6 +71,27 @@ def unprintable(completions, **kwargs):
 def generator(completions, **kwargs):
     yield from (1.0 for _ in completions)
 
+def a_set(completions, **kwargs):
+    return {0.0, 1.0, 2.0}
+
+def cancelled(completions, **kwargs):
+    import asyncio
+    raise asyncio.CancelledError
+
+class Mute(BaseException):
+    def __str__(self):
+        raise RuntimeError("not for you")
+
+def mute(completions, **kwargs):
+    raise Mute
+
+def decimals(completions, **kwargs):
+    from decimal import Decimal
+    return [Decimal("0.5") for _ in completions]
+
+def warms_up(completions, trainer_state):
+    return [float(trainer_state.global_step) for _ in completions]
+
 def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     """As in verl's documentation."""
     SEEN.append((data_source, solution_str, ground_truth, extra_info))
@@ -79,6 +100,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
 def plain_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):
     if solution_str == "hang":
         time.sleep(3600)
+    if solution_str == "leave":
+        raise SystemExit(3)
     if solution_str == "break":
         import os
         os._exit(3)
@@ -101,8 +124,12 @@ def answer() -> Callable[..., Any]:
     from isentropic.reward import Answer
     from isentropic.task import Problem, Verdict
 
-    def make(text="four", reference="four", group=7, place=0, tokens=None, reward=1.0, messages=None, **columns):
+    def make(
+        text="four", reference="four", group=7, place=0, tokens=None, reward=1.0, messages=None, step=0, **columns
+    ):
         problem, verdict = Problem("two and two", reference, columns=columns), Verdict(reward, reward >= 1, "right")
-        return Answer(problem, text, tokens or [len(word) for word in text], "stop", group, place, verdict, messages)
+        return Answer(
+            problem, text, tokens or [len(word) for word in text], "stop", group, place, verdict, messages, step=step
+        )
 
     return make

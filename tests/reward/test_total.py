@@ -62,6 +62,9 @@ def test_rewards_add_up_by_weight_and_none_counts_as_nothing(answer):
         ("beyond", r"beyond\) returned 1000\d+, which is beyond all floats, for answer 1"),
         ("leaves", r"leaves\) raised SystemExit: 3 in .*mine\.py"),
         ("unprintable", r"unprintable\) returned a Secret, which is a Secret and no number, for answer 1"),
+        ("a_set", r"a_set\) returned \{0\.0, 1\.0, 2\.0\}, where a list"),
+        ("cancelled", r"cancelled\) raised CancelledError in .*mine\.py:\d+"),
+        ("mute", r"mute\) raised Mute in .*mine\.py:\d+"),
         ("generator", r"generator\) returned <generator .*, where a list"),
     ],
 )
@@ -95,12 +98,12 @@ def test_what_is_no_finite_number_is_refused_from_any_reward(answer, bad):
 
 
 def test_one_bad_answer_of_a_function_for_single_answers_costs_that_answer_alone(functions, answer):
-    texts = ["four", "hang", "five"]
+    texts = ["four", "hang", "five", "leave"]
     answers = [answer(text, place=place) for place, text in enumerate(texts)]
     rewards = Rewards({"verl": verl(functions("plain_score"), timeout=0.2, on_error="zero")})
     with pytest.warns(UserWarning, match=r"did not come back within 0\.2 seconds.* for answer 2 of group 7"):
         scores = rewards(answers)
-    assert scores.by_name["verl"] == [1.0, 0.0, 0.0] and scores.failed["verl"] == 1
+    assert scores.by_name["verl"] == [1.0, 0.0, 0.0, 0.0] and scores.failed["verl"] == 2
 
 
 def test_nothing_to_learn_from_and_two_of_one_name_are_refused(functions):

@@ -1,22 +1,35 @@
 """Whatever a policy in a loop writes: eight times the text takes some eight times the CPU time, not sixty-four."""
 
 import time
+from functools import partial
 
 import pytest
 from fixtures.long_texts import AROUND, REPEATED, long_text
 
+from isentropic.evaluation.grade_dapo_answer import DapoAnswer
+from isentropic.evaluation.grade_last_number import LastNumber
+from isentropic.evaluation.grade_stare import after_reasoning, answer_part
 from isentropic.reward.format import tagged
 from isentropic.reward.language import share
 from isentropic.reward.repetition import repeated
 from isentropic.task.answers import after_marker, final_answer, very_last_box, whole_integer
 from isentropic.task.calc import ASKED
+from isentropic.task.comparisons import CHECKS
 from isentropic.task.countdown import check
 from isentropic.task.equality import grade
+from isentropic.task.kinds import qwen_found
 from isentropic.task.python import PROGRAM
 from isentropic.task.reasoning_gym import answer_in
 
 SHORT, TIMES, SLACK, FLOOR = 20_000, 8, 3, 0.04  # characters, times as long, over what is linear, seconds of noise
 FURTHER = ("in a box", "before a box", "in an open box")  # where only what looks for boxes has more to do
+
+
+def compared(rule, text):
+    """By a grader's rule, as in its caged process."""
+    return CHECKS[rule]("72", text)
+
+
 READ = {
     "mathematics": lambda text: grade("72", text, "Answer:", "strict"),
     "the last box or line": lambda text: final_answer(text, "Answer:"),
@@ -29,6 +42,11 @@ READ = {
     "the language": lambda text: share(text, {"LATIN"}),
     "repetition": lambda text: repeated(list(map(ord, text)), 20),
     "a call of the calculator": ASKED.search,
+    "the last number": LastNumber("last_number").found,
+    "DAPO's answer": DapoAnswer("dapo_answer").found,
+    "Qwen's answer": qwen_found.found,
+    "STARE's answer": lambda text: answer_part(after_reasoning(text, closed=False) or ""),
+    **{f"the rule {rule}": partial(compared, rule) for rule in CHECKS},
     "a program": lambda text: [found[1] for found in PROGRAM.finditer(text)],
 }
 
@@ -56,3 +74,10 @@ def test_what_reads_an_answer_takes_a_time_linear_in_its_length(reads):
     places = [around for around in AROUND if "box" in reads or reads == "mathematics" or around not in FURTHER]
     slow = [(name, around) for name in REPEATED for around in places if is_slow(READ[reads], name, around)]
     assert slow == []
+
+
+@pytest.mark.parametrize("rule", CHECKS)
+def test_a_grader_gives_up_on_what_is_too_long_to_compare(rule):
+    """One that would read it all would take an hour."""
+    for form in ("%s", r"\boxed{%s}"):
+        assert compared(rule, form % ("9^" * 400_000)) != "right"

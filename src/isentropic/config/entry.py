@@ -80,7 +80,8 @@ def main(
         @wraps(function)
         def entry() -> None:
             try:
-                _start(job, name, configs, given)
+                with lasting_screen():
+                    _start(job, name, configs, given)
             except KeyboardInterrupt:  # before the job, which has its own word for it
                 print("stopped", file=sys.stderr, flush=True)
                 raise SystemExit(130) from None
@@ -117,7 +118,7 @@ def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[S
 
 def _live(function: Callable[[DictConfig], Any], cfg: DictConfig, folder: Path, configs: Path) -> Any:
     """From the run's first file to its last word."""
-    with a_process_of_its_own(folder), ending_in_time(), lasting_screen():
+    with a_process_of_its_own(folder), ending_in_time():
         if rank() == 0:
             _record(cfg, folder, configs)
             with _on_signals(), recorded(folder, task_overrides()) as status:

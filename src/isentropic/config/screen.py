@@ -1,4 +1,4 @@
-"""A run whose terminal has closed, or whose pipe nobody reads any more, goes on without a screen."""
+"""A command whose terminal has closed, or whose pipe nobody reads any more, goes on without a screen."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ GONE = errno.EIO, errno.EPIPE, errno.ENXIO
 class Screen:
     """A stream that, once what it writes to is gone, writes nowhere."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Any) -> None:  # what pytest puts in place of a terminal included
         self.stream = stream
 
     def write(self, text: str) -> int:
@@ -43,10 +43,13 @@ class Screen:
 
 @contextmanager
 def lasting_screen() -> Generator[None]:
-    """Inside, what is said costs no run."""
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast(TextIO, Screen(stream)) for stream in before)
+    """Inside, and at Python's end, what is said costs no run."""
+    before = sys.stdout, sys.stderr  # None where the shell closed one
+    screens = [stream and cast(TextIO, Screen(stream)) for stream in before]
+    sys.stdout, sys.stderr = screens
     try:
         yield
     finally:
+        for screen in filter(None, screens):
+            screen.flush()
         sys.stdout, sys.stderr = before

@@ -101,8 +101,9 @@ class Slurm(Launcher):
         if not jobs:
             return
         states = {} if self.dry and shutil.which("squeue") is None else queue_states()
-        if states is None:
+        if states is None and not self.dry:
             raise BadInput("SLURM's controller does not answer; `scontrol ping` may say why")
+        states = states or {}
         submissions, name = Submissions(sweep_folder(jobs)), sweep_folder(jobs).name
         found = {job: one for job in jobs if (one := submissions.by_name.get(job.name)) and one.id in states}
         if found:

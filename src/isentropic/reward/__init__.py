@@ -36,6 +36,7 @@ class Answer:
     verdict: Verdict
     messages: Sequence[Mapping[str, Any]] | None  # the chat that was asked; None for a plain prompt
     played: Played | None = None  # None for an answer of one turn
+    step: int = 0  # rollouts of the run before the one that it belongs to
 
     @property
     def own(self) -> str:

@@ -2,8 +2,9 @@
 
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -126,9 +127,11 @@ def all_of(reward: Reward, answers: Sequence[Answer]) -> list[Value]:
     """What one call gives. Raises Failure where there is not one value for each answer."""
     try:
         given: Any = within(reward.call_timeout, reward, answers)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also what asyncio and sys.exit raise
         raise Failure(raised(error)) from error
-    if isinstance(given, str | bytes | Mapping) or not has_length(given):
+    if isinstance(given, str | bytes | Mapping | Set) or not has_length(given):
         wanted = f"a list with a number for each of {len(answers)} answers"
         raise Failure(f"returned {shown(given)}, where {wanted} must be")
     if len(given) != len(answers):
@@ -170,12 +173,12 @@ def number(value: Any, answer: Answer) -> float | None:
     """Raises Failure for what is no finite number; None stays."""
     if value is None:
         return None
-    if isinstance(value, Exception):
+    if isinstance(value, BaseException):
         failure = Failure(raised(value), answer)
         failure.__cause__ = value
         raise failure
     plain = value.item() if hasattr(value, "item") and getattr(value, "size", None) != 0 and one(value) else value
-    if not isinstance(plain, Real):
+    if not isinstance(plain, Real | Decimal):
         raise Failure(f"returned {shown(plain)}, which is {article(plain)} and no number,", answer)
     try:
         made = float(plain)
@@ -203,7 +206,18 @@ def raised(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return " ".join(str(error).split())
     frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if "isentropic/reward/" not in frame.filename
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "isentropic/reward/" not in frame.filename and not frame.filename.startswith("<frozen ")
     ]
     where = f" in {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"raised {type(error).__name__}: {' '.join(str(error).split()):.200}{where}"
+    return f"raised {type(error).__name__}{said(error)}{where}"
+
+
+def said(error: BaseException) -> str:
+    """Its message behind a colon, on one line; nothing where it has none, or its own code fails."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        return ""
+    return f": {text:.200}" if text else ""

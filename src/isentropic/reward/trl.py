@@ -14,7 +14,14 @@ from isentropic.reward.isolated import Pool
 from isentropic.task import Problem
 
 OURS = ("prompts", "completions", "completion_ids", "reference")
-TRAINERS = ("log_extra", "log_metric")  # TRL gives them too; what they would log is not kept
+TRAINERS = ("trainer_state", "log_extra", "log_metric")  # TRL gives them too; what the latter would log is not kept
+
+
+@dataclass(frozen=True)
+class TrainerState:
+    """What is known here of the state that TRL's trainer passes."""
+
+    global_step: int  # rollouts of the run before this one
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,9 @@ def arguments(answers: Sequence[Answer], isolated: bool) -> dict[str, Any]:
         "completions": [completion_of(answer) for answer in answers],
         "completion_ids": [list(answer.tokens) for answer in answers],
     }
-    return given if isolated else given | dict.fromkeys(TRAINERS, unkept)
+    if isolated:
+        return given
+    return given | dict.fromkeys(TRAINERS, unkept) | {"trainer_state": TrainerState(answers[0].step)}
 
 
 def prompt_of(answer: Answer) -> str | list[Mapping[str, Any]]:

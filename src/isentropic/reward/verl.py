@@ -51,7 +51,9 @@ class Verl(Reward):
         function = function_at(self.function)
         try:
             return score_in(within(self.timeout, function, **asked_for(function, given)))
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             return error
 
     def check(self, problem: Problem) -> None:

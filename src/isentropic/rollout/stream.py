@@ -185,7 +185,7 @@ class RolloutStream:
             seen.update(tally_of_turns(answers))
             seen.update(tally_of_reasoning(self.generator.prompts, answers))
             with doing("rewards"):
-                scores = self.rewards(answers)
+                scores = self.rewards([replace(answer, step=self.step) for answer in answers])
             tally_of_rewards.add(scores)
             asked = replace(asked, reward=torch.tensor(scores.total, dtype=torch.float32))
             rates += rates_of(asked, self.position)

@@ -19,7 +19,7 @@ from isentropic.task.kinds.structure import read
 from isentropic.task.kinds.units import measured
 from isentropic.task.kinds.words import choices, is_choice
 
-LONGEST, LONGEST_LAX = 3_000, 1_000  # characters of an answer, or twice its gold; grammars of others are slower
+LONGEST, LONGEST_LAX = 3_000, 500  # characters of an answer, or twice its gold; grammars of others are slower
 WORD = re.compile(r"(?<![\\A-Za-z])[^\W\d_]{3,}")
 MOST_WORDS = 12  # of a gold
 DEEPEST, DEEPEST_BOX = 40, 4  # brackets within each other, boxes within each other

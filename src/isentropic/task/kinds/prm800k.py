@@ -1,8 +1,9 @@
 """The rule of OpenAI's PRM800K (arXiv:2305.20050), which MathRuler, STARE and JustRL judge by.
 
 Two answers are equal if MATH's spelling makes them the same text, or PRM800K's does, or if their parts differ by 0.
-Read in thunlp/JustRL cf444e9, evals/utils.py, and hiyouga/MathRuler. Two things are ours: a difference is worked out
-by `evaluation` in place of sympy, and LaTeX is put into plain text by the few commands below in place of pylatexenc.
+Read in thunlp/JustRL cf444e9, evals/utils.py, and hiyouga/MathRuler. Three things are ours: a difference is worked out
+by `evaluation` in place of sympy, LaTeX is put into plain text by the few commands below in place of pylatexenc, and an
+answer of more than 3,000 characters, and than twice its gold, is not equal.
 """
 
 import re
@@ -27,10 +28,13 @@ INNERMOST = (
 )
 NO_FORMULA = re.compile(r"\^[{(]|\^[0-9]+\^|\^[0-9][0-9]+")  # which sympy might not come back from
 LARGEST = 1e300
+LONGEST = 3_000
 
 
 def equal(gold: str, answer: str) -> bool:
     """By text in MATH's or PRM800K's spelling, else part by part."""
+    if len(answer) > max(LONGEST, 2 * len(gold)):
+        return False
     if math_text(gold) == math_text(answer):
         return True
     wanted, found = prm_text(gold), prm_text(answer)
