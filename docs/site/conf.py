@@ -67,6 +67,34 @@ def short_menu(app, env):
                 inner.parent.remove(inner)
 
 
+def titles_of(contents):
+    """What a menu of titles keeps of the contents of a page."""
+    contents = contents.deepcopy()
+    for title in contents:
+        if len(title) > 1:
+            title[1][:] = list(title.findall(toctree))
+            if not len(title[1]):
+                title.pop(1)
+    return contents
+
+
+def menu_of_titles(app, pagename, templatename, context, doctree):
+    """Sphinx would copy the contents of all pages for the menu of each, and then drop all but these."""
+    if not hasattr(app, "titles"):
+        app.titles = {name: titles_of(contents) for name, contents in app.env.tocs.items()}
+    menu = context.get("toctree")
+
+    def of_titles(**settings):
+        contents, app.env.tocs = app.env.tocs, app.titles
+        try:
+            return menu(**settings)
+        finally:
+            app.env.tocs = contents
+
+    if menu:
+        context["toctree"] = of_titles
+
+
 class OwnNames(PythonDomain):
     """Of annotations most are no names of ours, and Sphinx compares each of them with all that there are."""
 
@@ -83,5 +111,6 @@ class OwnNames(PythonDomain):
 def setup(app):
     app.add_domain(OwnNames, override=True)
     app.connect("env-updated", short_menu)
+    app.connect("html-page-context", menu_of_titles, priority=499)  # the theme makes its menu at 500
     app.connect("autodoc-process-docstring", read_plainly)
     app.connect("autoapi-skip-member", described_beside)

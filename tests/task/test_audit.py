@@ -108,6 +108,7 @@ def earned(name, entry, answer):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 def test_what_no_one_worked_out_earns_in_no_task_of_reasoning_gym_but_those_of_the_table():
     """The constants of a start, on 16 problems of every task; the table is of 60, by `benchmarks/audit.py`."""
     of_reasoning_gym, _ = TABLE.split("\n## In our own tasks", 1)

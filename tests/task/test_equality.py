@@ -390,6 +390,7 @@ def test_nothing_too_large_is_worked_out(answer):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet=r"01239.,+-*/^_=<>()[]{}\ $%!|&abxyπ½√或" + "frac", max_size=40))
 def test_nothing_a_model_writes_raises(answer):

@@ -61,9 +61,11 @@ def pushes(algorithm: Algorithm) -> Iterator[Algorithm]:
 
 def inert(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> Iterator[str]:
     """Parts whose removal changes the gradient of `now`, but not that of a policy that has not moved since sampling."""
+    policies = now, still(batch)
+    whole = [slopes(algorithm, batch, policy) for policy in policies]
     for part, other in without(algorithm):
-        acts = [differ(algorithm, other, batch, policy) for policy in (now, still(batch))]
-        if acts == [True, False]:
+        moved, at_rest = (apart(own, slopes(other, batch, policy)) for own, policy in zip(whole, policies, strict=True))
+        if moved and not at_rest:
             yield part
 
 
@@ -84,14 +86,18 @@ def still(batch: ScoredBatch) -> TokenStats:
 
 def differ(one: Algorithm, other: Algorithm, batch: ScoredBatch, now: TokenStats) -> bool:
     """Whether they give another gradient, under any controller that pushes."""
-    pairs = zip(pushes(one), pushes(other), strict=True)
-    return any(bool((slope(a, batch, now) - slope(b, batch, now)).abs().max() > 1e-9) for a, b in pairs)
+    return apart(slopes(one, batch, now), slopes(other, batch, now))
 
 
-def slope(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> PerToken:
-    """The gradient of the loss by each token's log-prob, 0 outside the mask; entropy 1 nat, progress 0."""
-    tokens = trace(algorithm, batch, now, Vitals(1.0, 0.0)).tokens
-    return torch.where(batch.mask, tokens["gradient"], 0)
+def apart(one: list[PerToken], other: list[PerToken]) -> bool:
+    """Whether two lists of slopes are not the same, but for rounding."""
+    return any(bool((a - b).abs().max() > 1e-9) for a, b in zip(one, other, strict=True))
+
+
+def slopes(algorithm: Algorithm, batch: ScoredBatch, now: TokenStats) -> list[PerToken]:
+    """By push, the gradient of the loss by each token's log-prob, 0 outside the mask; entropy 1 nat, progress 0."""
+    traces = [trace(pushed, batch, now, Vitals(1.0, 0.0)) for pushed in pushes(algorithm)]
+    return [torch.where(batch.mask, one.tokens["gradient"], 0) for one in traces]
 
 
 @contextmanager

@@ -7,6 +7,7 @@ seen.loss, seen.tokens["gradient"], seen.reads["credit stare"]
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -146,7 +147,12 @@ def _reading(reads: dict[str, set[str]], part: str) -> Generator[None]:
 
 def _watch(record: Rows | Drive, name: str) -> Any:
     """The same record, of a class that notes which of its fields are read."""
-    kind, names = type(record), {f.name for f in fields(record)}
+    return _watched(type(record), name)(**vars(record))
+
+
+@cache
+def _watched(kind: type[Rows | Drive], name: str) -> Any:
+    names = {f.name for f in fields(kind)}
 
     def noted(self: Any, attribute: str) -> Any:
         if attribute in names and _reader:
@@ -156,4 +162,4 @@ def _watch(record: Rows | Drive, name: str) -> Any:
     def cut(self: Any, rows: Any) -> Any:
         return _watch(kind(**vars(self))[rows], name)  # pyright: ignore[reportIndexIssue]
 
-    return type(kind.__name__, (kind,), {"__getattribute__": noted, "__getitem__": cut})(**vars(record))
+    return type(kind.__name__, (kind,), {"__getattribute__": noted, "__getitem__": cut})
