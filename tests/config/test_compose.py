@@ -14,6 +14,7 @@ FILES = {
     "task/words.yaml": "{limit: 3}",
     "part/small.yaml": "{_target_: isentropic.algorithm.clipping.fixed.Fixed, low: '${base}', high: 1, ceiling: 10.0}",
     "part/moved.yaml": "{_target_: isentropic.algorithm.clipping.gone.Gone}",
+    "spare/one.yaml": "{limit: 1}",  # of a group that this config does not choose from
     "experiment/stale.yaml": "# @package _global_\nsede: 3",
     "experiment/stale_part.yaml": "# @package _global_\npart: {lowest: 3}",
     "experiment/lost.yaml": "# @package _global_\ndefaults: [override /task: wrods]",
@@ -30,6 +31,8 @@ SENTENCES = {
     "sede=1 task=words": f"sede does not exist: {KEYS}; did you mean seed?",
     "+sede=1": f"sede does not exist: {KEYS}; did you mean seed?",
     "experiment=stale": f"sede does not exist: {KEYS}; did you mean seed?",
+    "spare=one": f"spare does not exist: {KEYS}",
+    "seed=1 spare@part=one": f"spare@part does not exist: {KEYS}",
     "part.lwo=1": "part.lwo does not exist: part has the keys ceiling, high and low; did you mean low?",
     "+part.lwo=1": "part.lwo does not exist: part has the keys ceiling, high and low; did you mean low?",
     "experiment=stale_part": "part.lowest does not exist: part has the keys ceiling, high and low; did you mean low?",

@@ -147,7 +147,8 @@ def compose(loader: ConfigLoader, name: str, overrides: list[str]) -> DictConfig
         if key is None:
             raise BadInput(_explain(error, loader)) from error
         parsed = [] if "/" in key[1] else OverridesParser.create().parse_overrides(overrides)
-        chosen = [str(o.input_line) for o in parsed if loader.repository.group_exists(o.key_or_group)]
+        others = [o for o in parsed if o.key_or_group != key[1].partition("@")[0]]
+        chosen = [str(o.input_line) for o in others if loader.repository.group_exists(o.key_or_group)]
         raise BadInput(_unknown(key[1], compose(loader, name, chosen), loader)) from error
 
 

@@ -14,25 +14,27 @@ The command line has the last word over both.
 """
 
 import inspect
-import os
 import warnings
 from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
+from contextlib import suppress
+from copy import copy
+from itertools import takewhile
 from typing import Any, ClassVar
 
 import hydra._internal.hydra
 from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import CachingConfigRepository, ConfigRepository, IConfigRepository
+from hydra._internal.config_repository import CachingConfigRepository, IConfigRepository
 from hydra._internal.defaults_list import create_defaults_list
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.default_element import GroupDefault, InputDefault, ResultDefault
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.types import Override
 from hydra.errors import ConfigCompositionException
 from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf, flag_override, open_dict
+
+from isentropic.config.parsed import Copies, Files, copies
 
 from isentropic.config.nearest import nearest
 
@@ -47,55 +49,22 @@ LISTS = (
 )  # parts by name
 KEY = "overrides"
 LISTED = "_create_interpolation_map"
-MOST = 4  # configs that are kept, at 10 ms for a copy where composing one takes 300
-
-
-class Files(ConfigRepository):
-    """Parses a file again only where it has changed: a config is made of sixty files, and a sweep of many configs.
-
-    What it gives must stay as it is.
-    """
-
-    read: ClassVar[dict[tuple[str, str, str], tuple[tuple[int, int], ConfigResult]]] = {}  # which no copy copies
-
-    def load_config(self, config_path: str) -> ConfigResult | None:
-        source = self._find_object_source(config_path, ObjectType.CONFIG)
-        if source is None or (source.scheme() != "file" and source.provider != "hydra"):
-            return super().load_config(config_path)
-        name, stamp = source._normalize_file_name(config_path), (0, 0)  # Hydra's own stay as they are
-        if source.scheme() == "file":
-            found = os.stat(os.path.join(source.path, name))
-            stamp = found.st_mtime_ns, found.st_size
-        key = source.provider, source.path, name
-        if key not in self.read or self.read[key][0] != stamp:
-            loaded = self.whole(config_path)
-            if loaded is None:
-                return None
-            self.read[key] = stamp, loaded
-        return self.read[key][1]
-
-    def whole(self, config_path: str) -> ConfigResult | None:
-        """Raises ConfigCompositionException for a file that is no YAML of keys and values in UTF-8."""
-        name = f"{config_path.removesuffix('.yaml')}.yaml"
-        try:
-            loaded = super().load_config(config_path)
-        except UnicodeDecodeError as error:
-            raise ConfigCompositionException(f"{name} is not UTF-8 from its byte {error.start} on") from None
-        if loaded is not None and not isinstance(loaded.config, DictConfig):
-            raise ConfigCompositionException(f"{name} holds a list, and must hold keys with values")
-        return loaded
+MOST, MERGED = 4, 32  # configs that a loader keeps as they were asked for, and that all keep before the command line
 
 
 class ConfigLoader(ConfigLoaderImpl):
     """Raises ConfigCompositionException for `overrides` of a group or option that does not exist."""
 
+    # with the files that they are of, by which they are told from others
+    single: ClassVar[dict[tuple[str, str | None, bool], tuple[ConfigResult, Copies]]] = {}
+    merged: ClassVar[dict[tuple[Any, ...], tuple[list[ConfigResult | None], Copies]]] = {}
     chosen: dict[str, str]  # group → option, of the config that is composed
     own: dict[str, dict[str, str]]  # recipe → what `own_options` found for it
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
         self.repository = Files(config_search_path)
-        self.composed: dict[str, DictConfig] = {}  # of the last calls, as a command composes the same config five times
+        self.composed: dict[str, Copies] = {}  # of the last calls, as a command composes the same config five times
 
     def load_configuration(
         self,
@@ -106,20 +75,51 @@ class ConfigLoader(ConfigLoaderImpl):
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
         call = repr((config_name, overrides, run_mode, from_shell, validate_sweep_overrides))
-        cfg = self.composed.pop(call, None)
-        if cfg is None:
-            cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
-        self.composed[call] = cfg
+        if copied := self.composed.pop(call, None):
+            self.composed[call] = copied
+            return copied()
+        cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
+        self.composed[call] = copies(cfg)
         if len(self.composed) > MOST:
             del self.composed[next(iter(self.composed))]
-        return deepcopy(cfg)
+        return cfg
 
     def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
         self.choose(defaults)
-        cfg = super()._compose_config_from_defaults_list(defaults, repo)
+        cfg = self.merge(defaults, repo)
         for key in LISTS:
             drop_unchosen(key, OmegaConf.select(cfg, key), repo)
         return cfg
+
+    def merge(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+        """Once for the same files."""
+        files = [repo.load_config(str(default.config_path)) for default in defaults]
+        own = [self.own_options(str(d.config_path), repo) for d in defaults if d.package == PACKAGE]
+        places = [(d.config_path, d.package, d.primary, id(file)) for d, file in zip(defaults, files, strict=True)]
+        key = repr(own), *places
+        kept = self.merged.pop(key, None)
+        if kept is None:
+            cfg = self.merge_anew(defaults, files, repo)
+            OmegaConf.clear_cache(cfg)  # which holds the time of this one
+            kept = files, copies(cfg)
+        self.merged[key] = kept
+        if len(self.merged) > MERGED:
+            del self.merged[next(iter(self.merged))]
+        return kept[1]()
+
+    def merge_anew(
+        self, defaults: list[ResultDefault], files: list[ConfigResult | None], repo: IConfigRepository
+    ) -> DictConfig:
+        """All files at once, after those of Hydra, as a merge walks through the whole config."""
+        first = len([*takewhile(lambda default: str(default.package).partition(".")[0] == "hydra", defaults)])
+        plainly = all(file is not None and OmegaConf.get_type(file.config) is dict for file in files[first:])
+        if 0 < first < len(defaults) and plainly:
+            with suppress(Exception):  # Hydra merges them one by one then, and says in which file it is
+                cfg = self.merge(defaults[:first], repo)
+                with flag_override(cfg, "no_deepcopy_set_nodes", True):
+                    cfg.merge_with(*(self._load_single_config(one, repo).config for one in defaults[first:]))
+                return cfg
+        return super()._compose_config_from_defaults_list(defaults, repo)
 
     def _process_config_searchpath(
         self, config_name: str | None, parsed_overrides: list[Override], repo: CachingConfigRepository
@@ -136,11 +136,14 @@ class ConfigLoader(ConfigLoaderImpl):
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         path = str(default.config_path)
-        loaded = super()._load_single_config(default, repo)
-        if loaded is repo.load_config(path):  # not yet copied, as what goes below a key is
-            loaded = copy(loaded)
-            loaded.config = deepcopy(loaded.config)
-        config = loaded.config
+        file = repo.load_config(path)
+        key = path, default.package, default.primary
+        if file is None or key not in self.single or self.single[key][0] is not file:
+            alone = super()._load_single_config(default, repo)
+            assert file is not None
+            self.single[key] = file, copies(alone.config)
+        loaded = copy(file)
+        loaded.config = config = self.single[key][1]()
         if default.package == PACKAGE and isinstance(config, DictConfig):
             with open_dict(config):
                 for recipe in (path, f"{PACKAGE}/{self.chosen[PACKAGE]}"):  # this file, and the one that is based on it
