@@ -23,6 +23,15 @@ def test_parquet_keeps_its_nested_columns(tmp_path):
     assert list(from_file("x", tmp_path / "a.parquet", "null")) == [("row 1", rows[0])]
 
 
+def test_parquet_of_single_precision_is_read_as_it_is_written(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="parquet is read by pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(
+        pyarrow.table({"q": ["one?"] * 3, "a": pyarrow.array([0.1, None, 7.0], "float32")}), tmp_path / "a.parquet"
+    )
+    assert [row["a"] for _, row in from_file("x", tmp_path / "a.parquet", "null")] == [0.1, None, 7.0]
+
+
 def test_what_is_no_such_file_is_said(tmp_path):
     (tmp_path / "a.parquet").write_text("no parquet")
     (tmp_path / "a.txt").write_text("")
