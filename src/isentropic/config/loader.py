@@ -34,9 +34,8 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, flag_override, open_dict
 
-from isentropic.config.parsed import Copies, Files, copies
-
 from isentropic.config.nearest import nearest
+from isentropic.config.parsed import Copies, Files, copies
 
 PACKAGE = "algorithm"  # of recipes, each a file that holds the steps' options and its numbers for them
 LISTS = (
