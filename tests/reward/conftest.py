@@ -85,6 +85,31 @@ class Mute(BaseException):
 def mute(completions, **kwargs):
     raise Mute
 
+def signals(completions, **kwargs):
+    from decimal import Decimal
+    return [Decimal("sNaN") for _ in completions]
+
+def a_frame(completions, **kwargs):
+    import pandas
+    return pandas.DataFrame({i: [1.0] * len(completions) for i in range(len(completions))})
+
+def a_series(completions, **kwargs):
+    import pandas
+    return pandas.Series([0.5] * len(completions), index=range(7, 7 + len(completions)))
+
+class Broken:
+    size = 1
+    def item(self):
+        raise RuntimeError("not for you")
+    def __len__(self):
+        raise RuntimeError("not for you")
+
+def broken_items(completions, **kwargs):
+    return [Broken() for _ in completions]
+
+def broken(completions, **kwargs):
+    return Broken()
+
 def decimals(completions, **kwargs):
     from decimal import Decimal
     return [Decimal("0.5") for _ in completions]

@@ -66,6 +66,10 @@ def test_rewards_add_up_by_weight_and_none_counts_as_nothing(answer):
         ("cancelled", r"cancelled\) raised CancelledError in .*mine\.py:\d+"),
         ("mute", r"mute\) raised Mute in .*mine\.py:\d+"),
         ("generator", r"generator\) returned <generator .*, where a list"),
+        ("signals", r"signals\) returned nan, which is not finite, for answer 1"),
+        ("a_frame", r"a_frame\) returned .*, where a list"),
+        ("broken", r"broken\) returned .*, where a list"),
+        ("broken_items", r"broken_items\) returned .*, which is a Broken and no number, for answer 1"),
     ],
 )
 def test_what_a_function_does_wrong_is_one_sentence_and_the_run_may_go_on(functions, answer, name, sentence):

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from decimal import Decimal
-from math import isfinite
+from math import isfinite, nan
 from numbers import Real
 from typing import Any
 
@@ -133,20 +133,21 @@ def all_of(reward: Reward, answers: Sequence[Answer]) -> list[Value]:
         raise
     except BaseException as error:  # also what asyncio and sys.exit raise
         raise Failure(raised(error)) from error
-    if isinstance(given, str | bytes | Mapping | Set) or not has_length(given):
+    values = None if isinstance(given, str | bytes | Mapping | Set) else listed(given)
+    if values is None:
         wanted = f"a list with a number for each of {len(answers)} answers"
         raise Failure(f"returned {shown(given)}, where {wanted} must be")
-    if len(given) != len(answers):
-        raise Failure(f"gave {len(given)} values for {len(answers)} answers")
-    return list(given)
+    if len(values) != len(answers):
+        raise Failure(f"gave {len(values)} values for {len(answers)} answers")
+    return values
 
 
-def has_length(value: Any) -> bool:
-    """A tensor without dimensions has none, and says so only when it is asked."""
+def listed(values: Any) -> list[Any] | None:
+    """None for what has no length, as a tensor without dimensions, and for a table, which would list its columns."""
     try:
-        return len(value) >= 0
-    except TypeError:
-        return False
+        return list(values) if len(values) >= 0 and not hasattr(values, "columns") else None
+    except Exception:
+        return None
 
 
 def shown(value: Any) -> str:
@@ -179,13 +180,18 @@ def number(value: Any, answer: Answer) -> float | None:
         failure = Failure(raised(value), answer)
         failure.__cause__ = value
         raise failure
-    plain = value.item() if hasattr(value, "item") and getattr(value, "size", None) != 0 and one(value) else value
+    try:
+        plain = value.item() if hasattr(value, "item") and one(value) else value
+    except Exception:  # whatever its own code does
+        plain = value
     if not isinstance(plain, Real | Decimal):
         raise Failure(f"returned {shown(plain)}, which is {article(plain)} and no number,", answer)
     try:
         made = float(plain)
     except OverflowError as error:
         raise Failure(f"returned {shown(plain)}, which is beyond all floats,", answer) from error
+    except Exception:
+        made = nan  # as a Decimal's that signals
     if not isfinite(made):
         raise Failure(f"returned {made}, which is not finite,", answer)
     return made
