@@ -4,11 +4,13 @@ import csv
 import os
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from isentropic.runs.files import LAST_CHECKPOINT
 from isentropic.runs.status import read_status
 
 TWINS = [
@@ -42,6 +44,13 @@ def last_of(folder: Path, line: str) -> None:
         tail.kill()
 
 
+def saved(folder: Path, job: subprocess.Popen[str]) -> None:
+    """Returns when a job has saved what it goes on from: it may have said that it learnt a moment before."""
+    while not (folder / LAST_CHECKPOINT).exists():
+        assert job.poll() is None
+        time.sleep(0.01)
+
+
 def is_second(process: Path) -> bool:
     with suppress(OSError):
         return b"LOCAL_RANK=1" in (process / "environ").read_bytes().split(b"\0")  # which one that has ended lacks
@@ -64,6 +73,7 @@ def test_a_killed_job_goes_on_with_the_same_command_and_ends_like_its_twin(start
     killed, whole = tmp_path / "grid" / "tags=killed", tmp_path / "grid" / "tags=whole"
     process = start("train", *grid)
     last_of(killed, "step 1/3")
+    saved(killed, process)
     status = read_status(killed)
     assert status and status.status == "running"
     (second,) = seconds_of(status.pid)

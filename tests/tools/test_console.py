@@ -18,7 +18,8 @@ from isentropic.tools.probe import available
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a cage")
 LIMITS = Limits(cpu=20.0, wall=60.0, memory=1.0, output=10_000)
-CHANNELS = {"open files": {"ok"}, "forged response": {"crash"}}  # a console has one to its keeper, who is no fool
+# a console has a channel to its keeper, who is no fool
+CHANNELS = {"open files": {"ok"}, "forged response": {"crash"}, "forged response at the end": {"crash"}}
 
 
 @pytest.fixture(scope="module")
