@@ -23,6 +23,7 @@ REALS = re.compile(r"\\mathbb\s?\{?\s?R\s?\}?")
 SYSTEM = re.compile(r"\\begin\{(?:cases|aligned|align|matrix|array|split|gathered)\}(.*)\\end\{\w{4,8}\}")
 PLUS_MINUS = re.compile(r"\\(?:pm|mp)(?![A-Za-z])")
 SET_OF = re.compile(r"\s?[a-zA-Z]\s?(?:\\in\s?\\mathbb\s?\{?\s?R\s?\}?\s?)?[:|]\s?(.*[<>=\\].*)")  # x : x > 0
+ZEROS = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?:,\d{3}){0,30},0\d\d(?![\d.]|,\d)")  # 1,000: nobody writes (1, 0) so
 MOST = 200  # items
 
 
@@ -135,7 +136,8 @@ def bracketed(text: str) -> Kind | None:
         return None
     opening, closing = spans[0][2], spans[1][2]
     inside = text[len(opening) : len(text) - len(closing)]
-    items = [item for item in cut(inside, [mark.span() for mark in top(inside, False) if mark[0] in (",", ";")])]
+    numbers = ZEROS.search(inside) is not None
+    items = [item for item in cut(inside, [mark.span() for mark in top(inside, numbers) if mark[0] in (",", ";")])]
     if opening == r"\{" and closing == r"\}":
         if found := SET_OF.fullmatch(inside):
             return one(found[1])
