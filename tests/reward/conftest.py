@@ -90,12 +90,8 @@ def signals(completions, **kwargs):
     return [Decimal("sNaN") for _ in completions]
 
 def a_frame(completions, **kwargs):
-    import pandas
-    return pandas.DataFrame({i: [1.0] * len(completions) for i in range(len(completions))})
-
-def a_series(completions, **kwargs):
-    import pandas
-    return pandas.Series([0.5] * len(completions), index=range(7, 7 + len(completions)))
+    import pyarrow
+    return pyarrow.table({str(i): [1.0] * len(completions) for i in range(len(completions))})
 
 class Broken:
     size = 1

@@ -29,10 +29,9 @@ def test_in_a_chat_prompts_and_completions_are_messages(functions, answer):
     assert prompts == [chat] and completions == [[{"role": "assistant", "content": "four"}]]
 
 
-def test_a_tensor_of_values_is_taken_and_so_are_decimals_and_a_series(functions, answer):
+def test_a_tensor_of_values_is_taken_and_so_are_decimals(functions, answer):
     assert rewards(functions("tensors"))([answer()] * 3).total == [0.0, 0.5, 1.0]
     assert rewards(functions("decimals"))([answer()] * 2).total == [0.5, 0.5]
-    assert rewards(functions("a_series"))([answer()] * 2).total == [0.5, 0.5]
 
 
 def test_the_trainers_state_says_how_many_rollouts_there_were(functions, answer):
