@@ -131,6 +131,11 @@ def check_model_folder(cfg: DictConfig) -> None:
         )
     folder = Path(path)
     if not folder.is_dir():
+        if folder.is_absolute() or path.startswith("."):  # no name on the hub; transformers takes seconds to say so
+            raise BadInput(
+                f"policy.model.path: path={path} is not a model folder, nor a model that the hub or what is cached of "
+                "it gives here"
+            )
         return
     own = cfg.get("rollout", {}).get("tokenizer", path) == path  # or it lies elsewhere
     for what, patterns in MODEL_FILES.items():
