@@ -221,8 +221,7 @@ def write(end: int, said: bytes | memoryview) -> None:
 
 
 def located(name: str) -> tuple[Function, str]:
-    """A function by module:name, in the folder of the run last, and the folder of its module."""
-    sys.path.append(os.getcwd())
+    """A function by module:name, and the folder of its module."""
     module, _, attribute = name.partition(":")
     found = importlib.import_module(module)
     file = getattr(found, "__file__", None)
@@ -236,6 +235,7 @@ def main(arguments: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there is no mask to inherit
     answers = aside(os.dup(1))
     os.dup2(2, 1)  # whatever a library prints must not be read as a response
+    sys.path.append(os.getcwd())  # one's own judge may lie in the folder of the run
     function, folder = located(settings["function"])
     _, length = REQUEST.unpack(read(0, REQUEST.size))
     for name, values in pickle.loads(read(0, length)):
