@@ -24,6 +24,7 @@ from isentropic.policy.model.lora import LoraSettings
 from isentropic.policy.model.mixed_precision import low_precision_weights
 from isentropic.policy.model.own_head import body_name, own_head
 from isentropic.policy.model.packed_attention import caps_scores
+from isentropic.policy.model.two_rows import Settled
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class ModelSettings:
             raise ValueError(f"path={self.path} is not a model folder: there is no config.json in it")
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(Settled):
     """Backward passes of a forward belong into one `mixed_precision()` with it.
 
     With a mesh it is sharded over it by FSDP2, and each rank reads its own part of the folder alone.

@@ -1,10 +1,11 @@
 """Two short rows, read by a model's own forward and by ours: how far apart are they?"""
 
 import random
+from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +27,7 @@ SEVERAL = 8
 TF32 = 0.02  # where products of fp32 may be in it, on a GPU
 
 
-@runtime_checkable
-class Settled(Protocol):
+class Settled(nn.Module):
     """What is checked, and then settled: policy/model/language_model.py."""
 
     lm: PreTrainedModel
@@ -37,19 +37,13 @@ class Settled(Protocol):
     uses_own_head: bool  # its own forward from hidden states to logits, in place of one matrix product
     always_eval: bool  # it draws at random in training
 
-    def __call__(
-        self, tokens: Ids, mask: Mask, width: int, temperature: float, wanted: Any, packed: PackedSequences | None
-    ) -> tuple[PerToken, PerToken, PerToken]:
-        """Log-prob, entropy and sensitivity of each token up to column `width`, as LanguageModel gives them."""
-        ...
-
+    @abstractmethod
     def own_logits(self, tokens: Ids) -> Tensor:
         """Of the model's own forward, without any of ours: [B, S, V]."""
-        ...
 
+    @abstractmethod
     def mixed_precision(self) -> AbstractContextManager[None]:
         """Inside, products are in the settings' compute_dtype."""
-        ...
 
 
 @dataclass(frozen=True)
