@@ -59,6 +59,12 @@ def test_a_run_ends_with_a_picture(run, tmp_path):
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_that_cannot_be_drawn_does_not_undo_a_run(run, tmp_path):
+    (tmp_path / "curves.png").mkdir()
+    with pytest.warns(UserWarning, match=r"No curves\.png: IsADirectoryError"):
+        run([Curves()], steps=1)
+
+
 def test_without_metrics_it_says_why_there_is_none(tiny, tmp_path):
     trainer = Trainer(default_root_dir=tmp_path, accelerator="cpu", logger=False, enable_checkpointing=False)
     with pytest.warns(UserWarning, match="add logger=csv"):

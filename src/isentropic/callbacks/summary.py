@@ -71,10 +71,13 @@ class Curves(Callback):
             return
         for logger in trainer.loggers:
             logger.save()
-        if any(isinstance(logger, CSVLogger) for logger in trainer.loggers):
-            curves(Path(trainer.default_root_dir))
-        else:
+        if not any(isinstance(logger, CSVLogger) for logger in trainer.loggers):
             rank_zero_warn("No curves.png without metrics.csv; add logger=csv to have both.")
+            return
+        try:
+            curves(Path(trainer.default_root_dir))
+        except Exception as error:  # what was learnt is saved, and a run is not undone for want of a font or of room
+            rank_zero_warn(f"No curves.png: {type(error).__name__}: {error}")
 
 
 def what_learns(module: LightningModule) -> str:
