@@ -90,6 +90,19 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(project: Path, arguments: 
     assert {p for p in project.rglob("*") if "__pycache__" not in p.parts} == before
 
 
+def test_what_a_compiler_says_of_a_library_is_not_said_and_of_ones_own_code_with_its_place(project: Path):
+    loud = "import sys\nx = sys.argv\nx is 'a'\n"
+    (project / "site-packages").mkdir()
+    (project / "site-packages" / "library.py").write_text(loud)
+    (project / "own.py").write_text(loud)
+    script = SCRIPT.replace("    part = build", "    import own\n    import library\n    part = build")
+    (project / "train.py").write_text(script.replace("import sys", "import sys\nsys.path.append('site-packages')", 1))
+    result = run(project)
+    assert result.returncode == 0, result.stderr
+    assert f"warning: {project / 'own.py'}, line 3: " in result.stderr
+    assert "library" not in result.stderr and result.stderr.count("warning:") == 1, result.stderr
+
+
 def test_a_traceback_is_there_for_who_asks(project: Path):
     result = run(project, "policy.lr=abc", HYDRA_FULL_ERROR="1")
     assert result.returncode == 1

@@ -149,10 +149,13 @@ def quiet() -> None:
         logging.getLogger(library).setLevel(logging.ERROR)
     for module in ("lightning", "torch", "vllm", "transformers"):
         warnings.filterwarnings("ignore", module=rf"{module}\..*")
+    installed = r".*[/\\](site|dist)-packages[/\\].*"  # a module that is being compiled goes by its file
+    warnings.filterwarnings("ignore", category=SyntaxWarning, module=installed)
 
 
-def _one_line(message: Warning | str, *_: Any, **__: Any) -> str:
-    return f"warning: {message}\n"
+def _one_line(message: Warning | str, category: type[Warning], file: str, line: int, *_: Any, **__: Any) -> str:
+    place = f"{file}, line {line}: " if issubclass(category, SyntaxWarning) else ""
+    return f"warning: {place}{message}\n"
 
 
 @contextmanager
