@@ -52,6 +52,22 @@ def test_links_lead_somewhere(name: str):
     assert [fault for link in links(page.read_text()) if (fault := wrong(link, page))] == []
 
 
+def test_files_that_are_named_are_there():
+    """Within backquotes, by their way from the root; but for what a reader is to write, or a run leaves."""
+    files = set(LISTED.stdout.split("\0"))
+    there = files | {str(folder) for name in files for folder in Path(name).parents}
+    tops = {name.partition("/")[0] for name in files if "/" in name}
+    ones_own = re.compile(r"(\b|_)mine\b|^configs/local/|^logs/")
+    named = {
+        (page, word.rstrip("/"))
+        for page in PAGES
+        for word in re.findall(r"`([\w.-]+/[\w./-]+)`", (ROOT / page).read_text())
+        if word.partition("/")[0] in tops and not ones_own.search(word)
+    }
+    assert len(named) > 40
+    assert sorted((page, name) for page, name in named if name not in there) == []
+
+
 def test_no_word_is_cut_at_the_end_of_a_line():
     cut = re.compile(r"[a-z]-\n[a-z].*")  # which a page would show with a blank inside
     assert [(name, at[0]) for name in PAGES for at in cut.finditer(CODE.sub("", (ROOT / name).read_text()))] == []
