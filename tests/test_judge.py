@@ -134,21 +134,6 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(on_file, tmp_path, capsys
     assert said[-1].split()[:4] == ["together", "3", "12", "96"] and not (tmp_path / "eval").exists()
 
 
-def test_a_dry_run_counts_sets_that_are_not_here_as_published(tmp_path, capsys):
-    by = ["subject=Qwen/Qwen2.5-7B", "evaluation/protocol=just_rl", "dry_run=true", "card=h100"]
-    lying = tmp_path / "aime24"
-    lying.mkdir()
-    (lying / "test.jsonl").write_text('{"problem": "1+1=", "answer": "2"}\n')
-    judge([*by, f"paths.data={tmp_path}"])
-    said = capsys.readouterr().out
-    assert "aime25, amc23, brumo25, cmimc25, hmmt25, math500, minerva, olympiad: counted as published" in said
-    assert "'evaluation.protocol.only=[aime24]' leaves them out" in said
-    assert said.splitlines()[-1].split()[1] == f"{1 + 30 + 40 + 30 + 40 + 30 + 500 + 272 + 675:,}"
-    (lying / "test.jsonl").write_text('{"text": "1+1=", "answer": "2"}\n')
-    judge([*by, f"paths.data={tmp_path}"])
-    assert "aime24 is left out: " in capsys.readouterr().out
-
-
 def test_all_sets_that_are_missing_are_named_at_once_with_what_leaves_them_out(on_file, tmp_path):
     sets = "evaluation.protocol.exams.avg32.sets=[aime24,aime25,amc23]"
     gone = [f"sets.{name}.path={tmp_path}/gone.jsonl" for name in ("aime25", "amc23")]
