@@ -42,7 +42,7 @@ def texts(folder: Path) -> dict:
     return {one.key: (one.seed, one.text, one.right) for one in read_answers(folder)}
 
 
-def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, capsys):
+def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, capsys, monkeypatch):
     judge(on_file)
     said, folder = capsys.readouterr().out, tmp_path / "eval"
     assert "protocol dapo: DAPO" in said and "assumed, as the source does not say it: template" in said
@@ -53,7 +53,8 @@ def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, c
     scores = json.loads((folder / "scores.json").read_text())
     assert scores["sets"]["aime24"]["k"] == 4 and "aime24/avg@4: " in said
     before = texts(folder)
-    judge(on_file)  # and asks nothing
+    monkeypatch.setattr("isentropic.sampler.hf.TransformersSampler.start", lambda _: pytest.fail("nothing is missing"))
+    judge(on_file)
     assert texts(folder) == before and len(before) == 12
     versions = json.loads((folder / "versions.json").read_text())
     assert len(versions["data"]["aime24"]) == len(versions["weights"]) == len(versions["tokenizer"]) == 64

@@ -142,8 +142,10 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: Subject, arguments: Sequ
     write_problems(folder, [problem for one in asked for problem in one.asked])
     stack.callback(sampler.stop)
     with of_the_server(served):
-        sampler.start()
-        Asking(folder, sampler, tokenizer, graders, int(cfg.seed), int(cfg.batch), tell).ask(asked)
+        asking = Asking(folder, sampler, tokenizer, graders, int(cfg.seed), int(cfg.batch), tell)
+        if any(asking.missing(asked)):
+            sampler.start()
+            asking.ask(asked)
     print("\n".join(told(folder, cfg, arguments)), flush=True)
 
 
