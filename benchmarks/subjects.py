@@ -113,7 +113,7 @@ def served(given: argparse.Namespace, log: Path) -> tuple[subprocess.Popen[bytes
 def judged(given: argparse.Namespace, parts: Sequence[str], protocol: str, name: str, url: str) -> Iterator[Found]:
     """Of each part on one set, what came of it."""
     for part in parts:
-        subject = {"checkpoint": str(given.checkpoint), "server": url}.get(part, given.model)
+        subject = {"checkpoint": str(given.checkpoint), "server": url}.get(part, str(given.model))
         engine = [] if part == "server" else ENGINE[given.device]
         folder = given.work / f"{part}_{protocol}"
         found = evaluated(subject, folder, [*settings(given, protocol, name), *engine], part == "killed")
