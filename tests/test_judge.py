@@ -46,7 +46,10 @@ def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, c
     judge(on_file)
     said, folder = capsys.readouterr().out, tmp_path / "eval"
     assert "protocol dapo: DAPO" in said and "assumed, as the source does not say it: template" in said
-    assert "aime24: 12/12 answers" in said
+    assert "aime24: 12/12 answers" in said and "not as the protocol has it: exams.avg32.count=4, which was 32" in said
+    card = json.loads((folder / "card.json").read_text())
+    assert "exams.avg32.count=4, which was 32" in card["protocol"]["changed"]
+    assert "grade A, with other settings than its own" in (folder / "card.md").read_text()
     assert {one.name for one in folder.iterdir()} >= {
         "answers.jsonl", "problems.jsonl", "config.yaml", "versions.json", "scores.json", "card.html", "card.json",
     }  # fmt: skip
@@ -265,3 +268,14 @@ def test_what_a_run_or_experiment_lends_can_be_set_by_its_parts(on_file, tiny_mo
     assert cfg.evaluation.protocol.exams.own.decoding.temperature == 0.5
     with pytest.raises(BadInput, match=r"training\.decoding\.heat does not exist"):
         composed([asked[0], "training.decoding.heat=1", "experiment=quickstart"], str(tiny_model), "quickstart")
+
+
+def test_what_is_changed_of_a_protocol_is_told_and_what_is_left_out_or_set_as_it_was_is_no_change(tiny_model):
+    from isentropic.judge import composed
+
+    asked = [f"subject={tiny_model}", "evaluation/protocol=stare", "experiment=quickstart"]
+    same = ["evaluation.protocol.only=[aime24]", "evaluation.protocol.exams.avg32.count=32"]
+    assert composed([*asked, *same], str(tiny_model), "quickstart")[0].changed == []
+    longer = "evaluation.protocol.exams.avg32.decoding.max_tokens=9"
+    changed = composed([*asked, longer], str(tiny_model), "quickstart")[0].changed
+    assert changed == ["exams.avg32.decoding.max_tokens=9, which was ${training.max_tokens}"]

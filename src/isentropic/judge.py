@@ -12,7 +12,7 @@ from isentropic.config.build import BadInput, bad_input, build, by_source, check
 from isentropic.config.compose import CONFIGS, ROOT, loader_of
 from isentropic.config.dry_run import check_planned, dry_run
 from isentropic.config.early import check_hardware, has_gpu
-from isentropic.config.exam import Lent, experiment_of, given, judged, lent_by, unlike
+from isentropic.config.exam import Lent, changes, experiment_of, given, judged, lent_by, unlike
 from isentropic.config.exam_grading import checked, graders_of, is_grading, told
 from isentropic.config.exam_sets import asked_sets, data_of, questions_of, tasks_of
 from isentropic.config.judged import key_of
@@ -41,7 +41,8 @@ def judge(arguments: Sequence[str]) -> None:
     subject = looked_at(told)
     cfg, found = composed(arguments, told["subject"], told.get("experiment"))
     protocol: Protocol = build(cfg, "evaluation.protocol")
-    print("\n".join([*protocol.sentences(), *found.said, *unlike(cfg, found)]), flush=True)
+    changed = [f"  not as the protocol has it: {one}" for one in cfg.changed]
+    print("\n".join([*protocol.sentences(), *changed, *found.said, *unlike(cfg, found)]), flush=True)
     if subject is None:
         print("\n".join(dry_run(cfg, protocol)), flush=True)
         return
@@ -107,6 +108,7 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
         if not isinstance(cfg[name], bool):
             raise BadInput(f"{name}={cfg[name]} is neither true nor false")
     cfg.grading = [quoted(one) for one in arguments if is_grading(one)]  # no key of its own, but kept with the others
+    cfg.changed = list(changes(loader, own, cfg))
     return cfg, found
 
 
