@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from isentropic.config.build import build
-from isentropic.config.exam_sets import architecture_of, counted
+from isentropic.config.dry_run import architecture_of, counted
 from isentropic.judge import composed
 from isentropic.planning.evaluation import hours, ranks_for
 

@@ -136,7 +136,9 @@ def test_contamination_is_timed_over_the_sets_that_are_there(script, tmp_path):
 def test_every_protocol_is_planned_with_a_model(script, tmp_path, capsys):
     benchmark = script(ROOT / "benchmarks/protocols.py")
     there = {path.stem for path in (ROOT / "configs/evaluation/protocol").glob("*.yaml")} - {"own"}
-    assert set(benchmark.MODELS) == there == set(json.loads((ROOT / "benchmarks/results/protocols.json").read_text()))
+    kept = json.loads((ROOT / "benchmarks/results/protocols.json").read_text())
+    assert set(benchmark.MODELS) == there == set(kept)
+    assert "\n".join(benchmark.rows(kept)) in (ROOT / "docs/evaluation.md").read_text(), "the page has other numbers"
     benchmark.main(["stare", "--data", str(tmp_path), "--out", str(tmp_path / "found.json")])
     found = json.loads((tmp_path / "found.json").read_text())["stare"]
     assert found["problems"] == 1547 and found["answers"] == 32 * 100 + 4 * 1447
@@ -145,3 +147,27 @@ def test_every_protocol_is_planned_with_a_model(script, tmp_path, capsys):
         and "| `stare` | Qwen2.5-Math-7B | 1,547 |" in capsys.readouterr().out
     )
     assert "counted as published" in found["said"][0]
+
+
+@pytest.mark.slow
+def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    (tmp_path / "data" / "gsm8k").mkdir(parents=True)
+    rows = [{"question": f"{i},2,3,4>{i + 5}:", "answer": f"#### {i + 5}"} for i in range(1, 4)]
+    (tmp_path / "data" / "gsm8k" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plain = ["chat=false", "system=null", "template='{question}'", "exams.greedy.decoding.max_tokens=40"]
+    small = ["--set", "qwen_math", "gsm8k[2]", "--count", "3", "--batch", "2", "--device", "transformers"]
+    asked = [
+        str(ROOT / "src/isentropic/assets/countdown"), "--data", str(tmp_path / "data"), *small,
+        "--work", str(tmp_path / "work"), "--out", str(tmp_path / "found.json"),
+        "--settings", *(f"evaluation.protocol.{one}" for one in plain),
+    ]  # fmt: skip
+    script(ROOT / "benchmarks/subjects.py").main([*asked, "--parts", "killed", "checkpoint", "server"])
+    found = json.loads((tmp_path / "found.json").read_text())["gsm8k[2]"]
+    assert list(found) == ["killed", "checkpoint"]  # a server is vLLM's
+    assert all(one["code"] == 0 and one["texts_as_the_first_s"] == "6/6" for one in found.values())
+    assert found["killed"]["scores"] == found["checkpoint"]["scores"]
+    assert found["killed"]["answers_when_killed"] in (2, 4, 6)
+    with pytest.raises(SystemExit):
+        script(ROOT / "benchmarks/subjects.py").main([*asked, "seed=x", "--parts", "folder"])
+    assert "seed=x is not a whole number" in capsys.readouterr().out

@@ -42,18 +42,22 @@ def texts(folder: Path) -> dict:
     return {one.key: (one.seed, one.text, one.right) for one in read_answers(folder)}
 
 
-def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, capsys):
+def test_a_folder_is_judged_on_a_file_by_a_paper_s_protocol(on_file, tmp_path, capsys, monkeypatch):
     judge(on_file)
     said, folder = capsys.readouterr().out, tmp_path / "eval"
     assert "protocol dapo: DAPO" in said and "assumed, as the source does not say it: template" in said
-    assert "aime24: 12/12 answers" in said
+    assert "aime24: 12/12 answers" in said and "not as the protocol has it: exams.avg32.count=4, which was 32" in said
+    card = json.loads((folder / "card.json").read_text())
+    assert "exams.avg32.count=4, which was 32" in card["protocol"]["changed"]
+    assert "grade A, with other settings than its own" in (folder / "card.md").read_text()
     assert {one.name for one in folder.iterdir()} >= {
         "answers.jsonl", "problems.jsonl", "config.yaml", "versions.json", "scores.json", "card.html", "card.json",
     }  # fmt: skip
     scores = json.loads((folder / "scores.json").read_text())
     assert scores["sets"]["aime24"]["k"] == 4 and "aime24/avg@4: " in said
     before = texts(folder)
-    judge(on_file)  # and asks nothing
+    monkeypatch.setattr("isentropic.sampler.hf.TransformersSampler.start", lambda _: pytest.fail("nothing is missing"))
+    judge(on_file)
     assert texts(folder) == before and len(before) == 12
     versions = json.loads((folder / "versions.json").read_text())
     assert len(versions["data"]["aime24"]) == len(versions["weights"]) == len(versions["tokenizer"]) == 64
@@ -132,21 +136,6 @@ def test_a_dry_run_says_what_it_takes_and_asks_nothing(on_file, tmp_path, capsys
     said = capsys.readouterr().out.splitlines()
     assert said[-4].endswith("on 1 x H200")
     assert said[-1].split()[:4] == ["together", "3", "12", "96"] and not (tmp_path / "eval").exists()
-
-
-def test_a_dry_run_counts_sets_that_are_not_here_as_published(tmp_path, capsys):
-    by = ["subject=Qwen/Qwen2.5-7B", "evaluation/protocol=just_rl", "dry_run=true", "card=h100"]
-    lying = tmp_path / "aime24"
-    lying.mkdir()
-    (lying / "test.jsonl").write_text('{"problem": "1+1=", "answer": "2"}\n')
-    judge([*by, f"paths.data={tmp_path}"])
-    said = capsys.readouterr().out
-    assert "aime25, amc23, brumo25, cmimc25, hmmt25, math500, minerva, olympiad: counted as published" in said
-    assert "'evaluation.protocol.only=[aime24]' leaves them out" in said
-    assert said.splitlines()[-1].split()[1] == f"{1 + 30 + 40 + 30 + 40 + 30 + 500 + 272 + 675:,}"
-    (lying / "test.jsonl").write_text('{"text": "1+1=", "answer": "2"}\n')
-    judge([*by, f"paths.data={tmp_path}"])
-    assert "aime24 is left out: " in capsys.readouterr().out
 
 
 def test_all_sets_that_are_missing_are_named_at_once_with_what_leaves_them_out(on_file, tmp_path):
@@ -279,3 +268,14 @@ def test_what_a_run_or_experiment_lends_can_be_set_by_its_parts(on_file, tiny_mo
     assert cfg.evaluation.protocol.exams.own.decoding.temperature == 0.5
     with pytest.raises(BadInput, match=r"training\.decoding\.heat does not exist"):
         composed([asked[0], "training.decoding.heat=1", "experiment=quickstart"], str(tiny_model), "quickstart")
+
+
+def test_what_is_changed_of_a_protocol_is_told_and_what_is_left_out_or_set_as_it_was_is_no_change(tiny_model):
+    from isentropic.judge import composed
+
+    asked = [f"subject={tiny_model}", "evaluation/protocol=stare", "experiment=quickstart"]
+    same = ["evaluation.protocol.only=[aime24]", "evaluation.protocol.exams.avg32.count=32"]
+    assert composed([*asked, *same], str(tiny_model), "quickstart")[0].changed == []
+    longer = "evaluation.protocol.exams.avg32.decoding.max_tokens=9"
+    changed = composed([*asked, longer], str(tiny_model), "quickstart")[0].changed
+    assert changed == ["exams.avg32.decoding.max_tokens=9, which was ${training.max_tokens}"]

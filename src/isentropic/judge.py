@@ -1,5 +1,6 @@
 """A model in, scores by a protocol out, without a trainer: what `isentropic eval subject=...` does."""
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,19 +10,21 @@ from omegaconf import DictConfig, OmegaConf
 
 from isentropic.config.build import BadInput, bad_input, build, by_source, check, plain
 from isentropic.config.compose import CONFIGS, ROOT, loader_of
+from isentropic.config.dry_run import check_planned, dry_run
 from isentropic.config.early import check_hardware, has_gpu
-from isentropic.config.exam import Lent, experiment_of, given, judged, lent_by, unlike
+from isentropic.config.exam import Lent, changes, experiment_of, given, judged, lent_by, unlike
 from isentropic.config.exam_grading import checked, graders_of, is_grading, told
-from isentropic.config.exam_sets import asked_sets, data_of, dry_run, questions_of, tasks_of
+from isentropic.config.exam_sets import asked_sets, data_of, questions_of, tasks_of
 from isentropic.config.judged import key_of
 from isentropic.config.names import quoted
+from isentropic.runs.files import check_evaluation
+from isentropic.runs.subject import GIVE, Subject, check_reached, named, subject_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from isentropic.evaluation.protocol import Protocol
     from isentropic.evaluation.questions import AskedSet
-    from isentropic.evaluation.subject import Subject
     from isentropic.sampler import Sampler
     from isentropic.sampler.vllm.completions import Served
 
@@ -34,25 +37,54 @@ def judge(arguments: Sequence[str]) -> None:
     """Asks, judges, keeps and scores. Raises BadInput for what cannot be asked, before any engine starts."""
     told = {key_of(one): one.partition("=")[2].strip("'\"") for one in arguments}
     if not told.get("subject"):
-        raise BadInput("subject has no value; give a model's folder, a checkpoint, a run's folder or a server's URL")
+        raise BadInput(f"subject has no value; {GIVE}")
+    subject = looked_at(told)
     cfg, found = composed(arguments, told["subject"], told.get("experiment"))
     protocol: Protocol = build(cfg, "evaluation.protocol")
-    print("\n".join([*protocol.sentences(), *found.said, *unlike(cfg, found)]), flush=True)
-    if cfg.dry_run:
+    changed = [f"  not as the protocol has it: {one}" for one in cfg.changed]
+    print("\n".join([*protocol.sentences(), *changed, *found.said, *unlike(cfg, found)]), flush=True)
+    if subject is None:
         print("\n".join(dry_run(cfg, protocol)), flush=True)
         return
+    if protocol.turns > 1:
+        raise BadInput(f"protocol {protocol.name} answers in {protocol.turns} turns, and evaluations have one")
     from isentropic.evaluation.sets import read
-    from isentropic.evaluation.subject import subject_of
 
     with bad_input("against"):
         if cfg.against:
             read(Path(cfg.against))
-    with bad_input():
-        subject = subject_of(told["subject"])
-        if protocol.turns > 1:
-            raise ValueError(f"protocol {protocol.name} answers in {protocol.turns} turns, and evaluations have one")
     with ExitStack() as stack:
         run(cfg, protocol, subject, arguments, stack)
+
+
+def looked_at(told: Mapping[str, str]) -> Subject | None:
+    """What is judged, None in a dry run; and that the folder it is compared with is one. Nothing slow is imported."""
+    if told.get("dry_run", "").lower() == "true":
+        check_planned(told)
+        return None
+    with bad_input():
+        subject = subject_of(told["subject"])
+        refuse_unused(told, subject)
+        if subject.url is not None:
+            check_reached(subject.url, seconds_of(told.get("server.timeout", "")))
+    with bad_input("against"):
+        if told.get("against", "null") not in ("null", ""):
+            check_evaluation(Path(told["against"]))
+    return subject
+
+
+def refuse_unused(told: Mapping[str, str], subject: Subject) -> None:
+    """Raises ValueError for a setting of another kind of subject, which would be read by nobody."""
+    for key, value in told.items():
+        if key == "base" and value != "null" and subject.checkpoint is None:
+            raise ValueError(f"base={value} is the model that a checkpoint started from, and {subject.name} is none")
+        if key.startswith("server.") and subject.url is None:
+            raise ValueError(f"{key}={value} is of a server, and {subject.name} is none")
+
+
+def seconds_of(timeout: str) -> float:
+    """That a server may take to be heard: what it may take for an answer, where that is less than FIRST_WORD."""
+    return min(FIRST_WORD, float(timeout)) if re.fullmatch(r"\d+(\.\d+)?", timeout) else FIRST_WORD
 
 
 def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> tuple[DictConfig, Lent]:
@@ -72,20 +104,24 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
     for name, least in (("batch", 1), ("seed", 0)):
         if not isinstance(cfg[name], int) or isinstance(cfg[name], bool) or cfg[name] < least:
             raise BadInput(f"{name}={cfg[name]} is not a whole number of at least {least}")
+    for name in ("dry_run", "allow_unjudgeable"):
+        if not isinstance(cfg[name], bool):
+            raise BadInput(f"{name}={cfg[name]} is neither true nor false")
     cfg.grading = [quoted(one) for one in arguments if is_grading(one)]  # no key of its own, but kept with the others
+    cfg.changed = list(changes(loader, own, cfg))
     return cfg, found
 
 
-def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", arguments: Sequence[str], stack: ExitStack) -> None:
+def run(cfg: DictConfig, protocol: "Protocol", subject: Subject, arguments: Sequence[str], stack: ExitStack) -> None:
     from isentropic.evaluation.answers import write_problems
     from isentropic.evaluation.asking import Asking
     from isentropic.evaluation.context import fitted, needed
     from isentropic.evaluation.folder import begin, keep_versions
     from isentropic.runs.lock import locked
 
+    served = served_by(cfg, subject)
     tasks = tasks_of(cfg, stack)
     sets = questions_of(cfg, protocol, tasks)
-    served, model = served_by(cfg, subject), None
     model = model_of(cfg, subject, served)
     cfg.policy.model.path = str(model)
     tokenizer = tokenizer_of(cfg, subject, served, model)
@@ -108,8 +144,10 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: "Subject", arguments: Se
     write_problems(folder, [problem for one in asked for problem in one.asked])
     stack.callback(sampler.stop)
     with of_the_server(served):
-        sampler.start()
-        Asking(folder, sampler, tokenizer, graders, int(cfg.seed), int(cfg.batch), tell).ask(asked)
+        asking = Asking(folder, sampler, tokenizer, graders, int(cfg.seed), int(cfg.batch), tell)
+        if any(asking.missing(asked)):
+            sampler.start()
+            asking.ask(asked)
     print("\n".join(told(folder, cfg, arguments)), flush=True)
 
 
@@ -131,7 +169,7 @@ def of_the_server(served: "Served | None") -> Generator[None]:
         ) from error
 
 
-def served_by(cfg: DictConfig, subject: "Subject") -> "Served | None":
+def served_by(cfg: DictConfig, subject: Subject) -> "Served | None":
     """Raises BadInput where there is no such server, or it has another model."""
     if subject.url is None:
         return None
@@ -145,9 +183,9 @@ def served_by(cfg: DictConfig, subject: "Subject") -> "Served | None":
         raise BadInput(" ".join(str(error).split())) from error
 
 
-def model_of(cfg: DictConfig, subject: "Subject", served: "Served | None") -> Path:
+def model_of(cfg: DictConfig, subject: Subject, served: "Served | None") -> Path:
     """The folder of the model, or of a server's tokenizer and config."""
-    from isentropic.evaluation.subject import exported
+    from isentropic.evaluation.exported import exported
     from isentropic.sampler.vllm.completions import local_root
 
     if subject.model is not None:
@@ -165,9 +203,7 @@ def model_of(cfg: DictConfig, subject: "Subject", served: "Served | None") -> Pa
     return Path(root).resolve()
 
 
-def tokenizer_of(
-    cfg: DictConfig, subject: "Subject", served: "Served | None", model: Path
-) -> "PreTrainedTokenizerBase":
+def tokenizer_of(cfg: DictConfig, subject: Subject, served: "Served | None", model: Path) -> "PreTrainedTokenizerBase":
     from transformers import AutoTokenizer
 
     from isentropic.rollout.prompts import template_of
@@ -194,7 +230,7 @@ def context_of(cfg: DictConfig, model: Path, served: "Served | None") -> int:
     return min(limits, default=2**31)
 
 
-def sampler_of(cfg: DictConfig, subject: "Subject", context: int, model: Path) -> "Sampler":
+def sampler_of(cfg: DictConfig, subject: Subject, context: int, model: Path) -> "Sampler":
     from isentropic.train import fall_back
 
     if subject.url is not None:
@@ -215,9 +251,7 @@ def sampler_of(cfg: DictConfig, subject: "Subject", context: int, model: Path) -
     return build(cfg, "sampler")
 
 
-def name_of(subject: "Subject", protocol: "Protocol", served: "Served | None") -> str:
-    from isentropic.evaluation.subject import named
-
+def name_of(subject: Subject, protocol: "Protocol", served: "Served | None") -> str:
     own = f"{named(Path(served.root).name)}-{subject.name}" if served else subject.name
     return "-".join([own, protocol.name, *(named(name) for name in protocol.only or ())])
 

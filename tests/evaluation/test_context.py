@@ -27,3 +27,5 @@ def test_answers_are_cut_to_what_the_model_reads_and_it_is_said():
 def test_a_prompt_without_room_for_an_answer_is_refused():
     with pytest.raises(ValueError, match="problem 2 of long has a prompt of 30 tokens, and the model reads 30"):
         fitted([SHORT, LONG], 30)
+    with pytest.raises(ValueError, match=r"a shorter evaluation\.protocol\.template or a model that reads more"):
+        fitted([LONG], 30)

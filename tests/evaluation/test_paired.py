@@ -48,9 +48,9 @@ def test_with_one_answer_each_the_exact_test_is_of_mcnemar_and_agrees_with_signs
 
 
 @pytest.mark.degenerate
-def test_equal_subjects_have_a_chance_of_one_and_nothing_to_find():
+def test_equal_subjects_have_a_chance_of_one_and_what_could_be_found_is_unknown():
     found = differences(of(a=[1, 2, 3]), of(a=[1, 2, 3]))[0]
-    assert (found.p, found.mean, found.low, found.high, found.smallest) == (1, 0, 0, 0, 0)
+    assert (found.p, found.mean, found.low, found.high, found.smallest) == (1, 0, 0, 0, None)
     assert found.verdict == "open"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isentropic.config.refused import refuse
-from isentropic.runs.files import write_whole
+from isentropic.runs.files import check_evaluation, write_whole
 
 if TYPE_CHECKING:
     from isentropic.evaluation.paired import Difference
@@ -40,6 +40,8 @@ def main(arguments: list[str]) -> None:
         if not folder.is_dir():
             refuse(f"there is no folder {folder}; give that of an evaluation")
     try:
+        check_evaluation(asked.first)
+        check_evaluation(asked.second)
         found = compared(asked.first, asked.second, only)
         out = asked.out or asked.first / FILE
         write_whole(out, text_of(asked.first, asked.second, found))

@@ -24,6 +24,7 @@ from isentropic.config.compose import CONFIGS, compose, loader_of
 from isentropic.config.entry import one_sentence, read_environment
 from isentropic.config.trained import trained_on
 from isentropic.runs import files
+from isentropic.task.dataset_files import KINDS
 
 if TYPE_CHECKING:
     from isentropic.evaluation.sets import Sheet
@@ -78,7 +79,10 @@ def composed(places: Mapping[str, Sequence[str]], further: Sequence[str]) -> Dic
     there = loader.get_group_options("task/set")
     chosen: list[str] = []
     for key, names in places.items():
-        sets = [name for name in names if not Path(name).expanduser().exists() and not Path(name).suffix]
+        absent = [name for name in names if not Path(name).expanduser().exists()]
+        if gone := next((name for name in absent if name.endswith(KINDS)), None):
+            raise BadInput(f"{key}={gone} is not a file; give the path of one, or the name of a data set on the hub")
+        sets = [name for name in absent if not Path(name).suffix]
         for name in sets:
             if name not in there:
                 raise BadInput(f"{key}={name} is neither a file nor a set; the sets are {', '.join(sorted(there))}")
@@ -88,13 +92,12 @@ def composed(places: Mapping[str, Sequence[str]], further: Sequence[str]) -> Dic
 
 def read(cfg: DictConfig, key: str, places: Sequence[str], column: str | None) -> Found:
     """Of each place: a folder of a run or an evaluation, a file, or a set."""
-    from isentropic.evaluation.answers import PROBLEMS
     from isentropic.evaluation.sets import read as sheets_of
 
     found = Found({}, [])
     for place in places:
         path = Path(place).expanduser()
-        if (path / PROBLEMS).is_file():
+        if (path / files.PROBLEMS).is_file():
             with bad_input(f"{key}={place}"):
                 sheets = sheets_of(path)
             found.sheets.extend(sheets)

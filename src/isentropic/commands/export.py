@@ -14,6 +14,7 @@ from pathlib import Path
 from isentropic.config.build import does_not_exist
 from isentropic.config.refused import refuse
 from isentropic.runs.files import check_place
+from isentropic.runs.subject import checkpoint_in
 
 USAGE = "usage: isentropic export ckpt_path=CHECKPOINT out=FOLDER [dtype=bfloat16] [merge=true] [model=PATH]"
 DTYPES = ("float32", "bfloat16")
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> None:
         from transformers.utils import logging as transformers_logging
 
         from isentropic import batch
-        from isentropic.policy.export import Request, checkpoint_in, export
+        from isentropic.policy.export import Request, export
 
         transformers_logging.disable_progress_bar()
         ckpt, merge = checkpoint_in(Path(values["ckpt_path"])), values["merge"] == "true"

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from isentropic.config.build import BadInput, bad_input
-from isentropic.runs.files import check_place
+from isentropic.runs.files import WEIGHTS, check_place
 
 STEPS = "rollouts are counted by rollout.steps"
 # What Lightning's trainer takes and a run has no use for: the values that say nothing, and where the same is set.
@@ -39,7 +39,7 @@ FIRST = 2**17  # bytes of what a run writes before it learns
 SIZES = ("steps", "batch_size", "group_size", "max_tries")
 MODEL_FILES = {
     "config": ("config.json",),
-    "weights": ("*.safetensors", "*.bin"),
+    "weights": WEIGHTS,
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.*", "*.tiktoken"),
 }
 GPUS = "/dev/nvidiactl", "/dev/nvidia0", "/dev/nvhost-ctrl", "/dev/dxg", "/dev/kfd"  # of CUDA, WSL and ROCm

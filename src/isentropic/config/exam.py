@@ -16,6 +16,7 @@ from isentropic.config.judged import differences, key_of, run_of, with_run
 from isentropic.config.loader import ConfigLoader
 
 NAME = "judge"
+WITHIN = "evaluation.protocol."
 FREE = ("system", "split", "chat", "chat_template", "template_arguments", "examples", "graders")  # have a value anyway
 PROMPT = ("chat", "system", "chat_template", "template_arguments", "examples")
 LATE = "training.decoding."  # of what a training lends, which is not there before
@@ -104,6 +105,19 @@ def unlike(cfg: DictConfig, found: Lent) -> Iterator[str]:
                 yield f"exams.{key}: {name}={now[name]}, and the run's evaluation had {then[name]}"
     if found.seed is not None and cfg.seed != found.seed:
         yield f"seed={cfg.seed}, and the run had {found.seed}"
+
+
+def changes(loader: ConfigLoader, arguments: Sequence[str], cfg: DictConfig) -> Iterator[str]:
+    """What the command line sets in another way than the protocol has it, a phrase each; sets may be left out."""
+    keys = [key_of(one) for one in arguments if key_of(one).startswith(WITHIN) and key_of(one) != f"{WITHIN}only"]
+    if not keys:
+        return
+    option = f"evaluation/protocol={cfg.hydra.runtime.choices['evaluation/protocol']}"
+    raw = OmegaConf.to_container(compose(loader, NAME, [option, "paths.output=."]).evaluation.protocol)
+    before, now = dict(leaves(raw, WITHIN[:-1])), dict(leaves(plain(cfg, WITHIN[:-1]), WITHIN[:-1]))
+    for key, value in now.items():
+        if any(key == one or key.startswith(f"{one}.") for one in keys) and value != before.get(key):
+            yield f"{key.removeprefix(WITHIN)}={value}, which was {before.get(key)}"
 
 
 def given(arguments: Sequence[str], key: str) -> bool:

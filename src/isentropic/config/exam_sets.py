@@ -1,8 +1,7 @@
-"""The sets of an evaluation, from its config: tasks and files, what is asked of them, and what that would take."""
+"""The sets of an evaluation, from its config: tasks and files, and what is asked of them."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
     from isentropic.evaluation.protocol import Protocol
     from isentropic.evaluation.questions import AskedSet, Question
-    from isentropic.planning.architecture import Architecture
-    from isentropic.planning.evaluation import Asked as Sized
     from isentropic.task import Task
 
 Sets = dict[str, "list[Question]"]  # by name, with the number where a set has more
@@ -94,75 +91,3 @@ def data_of(cfg: DictConfig, asked: "Sequence[AskedSet]") -> dict[str, str]:
         made = "made by its task" if one.base in cfg.tasks else f"{part.get('path')} of the hub"
         found[one.name] = data_hash(file) if file else made
     return found
-
-
-def dry_run(cfg: DictConfig, protocol: "Protocol") -> list[str]:
-    """What each set would take, on one card or as many as the model needs."""
-    from isentropic.planning.evaluation import hours, ranks_for, table
-
-    asked, said = counted(cfg, protocol)
-    if not asked:
-        raise BadInput(said[0])
-    card, lengths = build(cfg, "card"), build(cfg, "lengths")
-    with bad_input():
-        model = architecture_of(cfg)
-        lines = table(asked, hours(model, card, lengths, asked))
-    return [*said, f"{cfg.subject} on {ranks_for(model, card)} x {card.name}", *lines]
-
-
-def architecture_of(cfg: DictConfig) -> "Architecture":
-    from isentropic.planning.architecture import architecture
-
-    return architecture(str(cfg.subject), cfg.architectures)
-
-
-def counted(cfg: DictConfig, protocol: "Protocol") -> "tuple[list[Sized], list[str]]":
-    """Sets by their size, as read or as published, and what is to be said of those that were not read."""
-    from isentropic.evaluation.protocol import parsed
-    from isentropic.planning.evaluation import Asked as Sized
-
-    asked: list[Sized] = []
-    said: list[str] = []
-    unread: list[str] = []
-    with ExitStack() as stack:
-        tasks = tasks_of(cfg, stack)
-        for exam in protocol.chosen().values():
-            for name in exam.sets:
-                base = parsed(name)[0]
-                only = replace(protocol, exams={"one": replace(exam, sets=[name])}, only=None)
-                try:
-                    number = published(cfg, name)
-                    if number is not None:
-                        unread.append(base)
-                        whole = name if number < int(cfg.sets[base].problems) else base
-                    else:
-                        ((whole, questions),) = questions_of(cfg, only, tasks).items()
-                        number = len(questions)
-                except BadInput as error:
-                    said.append(f"{base} is left out: {error}")
-                    continue
-                asked.append(Sized(whole, number, exam.count, exam.decoding.max_tokens))
-    if unread:
-        others = [parsed(one.name)[0] for one in asked if parsed(one.name)[0] not in unread]
-        leaves = f", and 'evaluation.protocol.only=[{','.join(others)}]' leaves them out" if others else ""
-        said.append(
-            f"{', '.join(unread)}: counted as published, as paths.data has no file; answers would be asked of the sets "
-            f"on the hub{leaves}"
-        )
-    return asked, said
-
-
-def published(cfg: DictConfig, name: str) -> int | None:
-    """Problems of a set that no file here holds, where its settings say how many. Raises BadInput for too many."""
-    from isentropic.evaluation.protocol import parsed
-    from isentropic.task.problem_set import ProblemSet
-
-    base, number = parsed(name)
-    if base not in cfg.sets:
-        return None
-    with bad_input():
-        rows: object = build(cfg, f"sets.{base}")
-        whole = rows.published() if isinstance(rows, ProblemSet) else None
-        if whole is not None and number is not None and number > whole:
-            raise ValueError(f"{name} asks for {number} problems, and {base} has {whole}")
-    return whole if whole is None or number is None else number

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from isentropic.config.build import BadInput, bad_input, build, by_source, check, plain
 from isentropic.config.compose import CONFIGS, compose, loader_of
+from isentropic.runs.files import check_evaluation
 
 if TYPE_CHECKING:
     from isentropic.evaluation.grader import Grader
@@ -49,8 +50,6 @@ def regrade(arguments: Sequence[str]) -> None:
 
 def regraded(arguments: Sequence[str]) -> list[str]:
     """A line for each new score and each pair of graders."""
-    from isentropic.evaluation.regrade import regrade
-
     given = {key: value for key, _, value in (one.partition("=") for one in arguments)}
     folder, names = Path(given.pop("regrade").strip("'\"")).expanduser(), given.pop("grader", "")
     for key in given:
@@ -61,7 +60,10 @@ def regraded(arguments: Sequence[str]) -> list[str]:
         raise BadInput(
             "grader has no value; name one, as in grader=boxed_string, or several, as in grader=[integer,stare]"
         )
+    check_evaluation(folder)
     graders = graders_of(named, [f"{key}={value}" for key, value in given.items()])
+    from isentropic.evaluation.regrade import regrade
+
     try:
         scores, agreed = regrade(folder, list(graders.values()))
     finally:

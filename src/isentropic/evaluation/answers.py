@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from isentropic.runs.files import PROBLEMS, check_evaluation
+
 ANSWERS = "answers.jsonl"
-PROBLEMS = "problems.jsonl"
 LONE = "surrogatepass"  # halves of pairs, which a server's JSON may hold, are kept as they are
 
 Key = tuple[str, str, int]  # set, problem, child
@@ -107,7 +108,6 @@ def write_problems(folder: Path, problems: Iterable[Asked]) -> None:
 
 def read_problems(folder: Path) -> list[Asked]:
     """In the order of sets and rows. Raises ValueError for a folder without them."""
+    check_evaluation(folder)
     file = folder / PROBLEMS
-    if not file.is_file():
-        raise ValueError(f"{folder} holds no {PROBLEMS}; it is not the folder of an evaluation")
     return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8", errors=LONE).split("\n") if line]

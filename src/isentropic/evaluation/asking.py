@@ -31,15 +31,21 @@ class Asking:
 
     def ask(self, sets: Sequence[AskedSet]) -> None:
         """All that the folder does not hold yet."""
+        for one, places in zip(sets, self.missing(sets), strict=True):
+            self.ask_set(one, places)
+
+    def missing(self, sets: Sequence[AskedSet]) -> list[list[Place]]:
+        """Of each set, what the folder does not hold yet."""
         kept = {one.key for one in read_answers(self.folder)}
-        for one in sets:
-            missing = [
+        return [
+            [
                 (row, child)
                 for row, asked in enumerate(one.asked)
                 for child in range(one.count)
                 if (one.name, asked.problem, child) not in kept
             ]
-            self.ask_set(one, missing)
+            for one in sets
+        ]
 
     def ask_set(self, one: AskedSet, missing: Sequence[Place]) -> None:
         """Asks what is missing of a set, batch by batch; each batch is on disk before the next is asked."""

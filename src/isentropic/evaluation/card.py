@@ -38,6 +38,7 @@ def card_of(folder: Path, command: str | None = None, against: Path | None = Non
             "name": name,
             **{key: protocol.get(key) for key in ("source", "grade", "says")},
             "assumed": dict(protocol.get("assumed") or {}),
+            "changed": list(config.get("changed") or []),
             "decoding": {sheet.set: decoding(config, sheet.set) for sheet in found},
         },
         "grader": next(iter(found[0].every[0].verdicts)),

@@ -68,7 +68,8 @@ def facts(card: Card) -> list[str]:
         str(card["subject"]),
         f"weights {str(weights)[:16] if weights else 'of unknown hash'}",
         f"protocol {card['protocol']['name']}"
-        + (f", grade {card['protocol']['grade']}" if card["protocol"]["grade"] else ""),
+        + (f", grade {card['protocol']['grade']}" if card["protocol"]["grade"] else "")
+        + (", with other settings than its own" if card["protocol"]["changed"] else ""),
         f"judged by {card['grader']}",
     ]
 
@@ -85,6 +86,7 @@ def protocol(card: Card) -> list[str]:
     made = card["protocol"]
     lines = [f"Source: {made['source']}"] if made["source"] else []
     lines += [f"Assumed: {key}: {value}" for key, value in made["assumed"].items()]
+    lines += [f"Not as the protocol has it: {one}" for one in made["changed"]]
     lines += [str(made["says"])] if made["says"] else []
     sets: dict[str, list[str]] = {}
     for name, decoding in made["decoding"].items():

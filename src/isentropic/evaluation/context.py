@@ -5,6 +5,8 @@ from dataclasses import replace
 
 from isentropic.evaluation.questions import AskedSet
 
+SHORTER = "a shorter evaluation.protocol.template or a model that reads more would fit"
+
 
 def fitted(sets: Sequence[AskedSet], context: int) -> tuple[list[AskedSet], list[str]]:
     """The sets, with answers cut to what the longest prompt leaves, and a sentence for each that was cut.
@@ -19,7 +21,7 @@ def fitted(sets: Sequence[AskedSet], context: int) -> tuple[list[AskedSet], list
             row = max(range(len(one.prompts)), key=lambda place: len(one.prompts[place]))
             raise ValueError(
                 f"problem {row + 1} of {one.name} has a prompt of {one.longest} tokens, and the model reads {context} "
-                "with the answer; leave the set out by evaluation.protocol.only=[...]"
+                f"with the answer; {'leave the set out by evaluation.protocol.only=[...]' if sets[1:] else SHORTER}"
             )
         if asked > room:
             said.append(

@@ -15,6 +15,7 @@ VERSIONS = "versions.json"
 MOST = 6  # differences that are listed
 NO_ANSWER = (
     "subject", "folder", "batch", "dry_run", "base", "policy", "training", "paths", "server", "architectures",
+    "changed",
 )  # fmt: skip
 OF_THE_MACHINE = (
     "path", "file", "timeout", "log", "devices", "device", "max_num_seqs", "max_num_batched_tokens", "kv_cache_gib",

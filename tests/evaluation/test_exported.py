@@ -1,14 +1,13 @@
-"""What may be judged, and what is said of what may not."""
+"""A checkpoint as a folder beside it: made once, for its content."""
 
-import json
-import shutil
 from types import SimpleNamespace
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from isentropic.evaluation.subject import exported, named, subject_of
+from isentropic.evaluation.exported import exported
+from isentropic.runs.subject import subject_of
 
 
 @pytest.fixture
@@ -29,21 +28,10 @@ def run(tiny_model, tmp_path):
     return SimpleNamespace(folder=folder, last=folder / "checkpoints" / "last.ckpt", policy=module.policy)
 
 
-def test_a_model_s_folder(tiny_model):
-    subject = subject_of(tiny_model)
-    assert (str(subject.model), subject.checkpoint, subject.url) == (tiny_model, None, None)
-    assert tiny_model.endswith(subject.name)
-
-
 def test_a_run_and_its_last_checkpoint_are_the_same_subject(run):
     of_run, of_file = subject_of(str(run.folder)), subject_of(str(run.last))
     assert of_run == of_file and of_run.name == "2026-01-02-rollout_7"
     assert of_run.checkpoint == run.last.resolve()
-
-
-def test_a_server():
-    subject = subject_of("http://node7:8000/")
-    assert (subject.name, subject.url) == ("node7-8000", "http://node7:8000")
 
 
 def test_a_checkpoint_is_exported_once_beside_itself_under_its_hash(run):
@@ -67,22 +55,8 @@ def test_what_keeps_checkpoints_does_not_take_exported_folders_away(run):
     assert [one.name for pattern in OLDER for one in run.last.parent.glob(pattern)] == ["rollout_7.ckpt"]
 
 
-def test_what_is_no_subject_is_said_in_one_sentence(tiny_model, tmp_path):
-    empty, bare, file = tmp_path / "empty", tmp_path / "bare", tmp_path / "x.ckpt"
-    empty.mkdir(), bare.mkdir(), file.write_bytes(b"no checkpoint")
-    shutil.copy(f"{tiny_model}/config.json", bare)
-    for given, said in (
-        (tmp_path / "none", "does not exist"),
-        (empty, "is neither a model"),
-        (bare, "holds no weights"),
-    ):
-        with pytest.raises(ValueError, match=said) as refused:
-            subject_of(str(given))
-        assert "\n" not in str(refused.value) and str(given) in str(refused.value)
-    with pytest.raises(ValueError, match="cannot be read"):
-        exported(subject_of(str(file)).checkpoint, "float32", None)
-    assert json.loads((bare / "config.json").read_text())
-
-
-def test_names_of_folders_hold_nothing_odd():
-    assert named("a b/c:d") == "a-b-c-d" and named("..") == "subject"
+def test_what_is_no_checkpoint_is_said_in_one_sentence(tmp_path):
+    (tmp_path / "x.ckpt").write_bytes(b"no checkpoint")
+    with pytest.raises(ValueError, match="cannot be read") as refused:
+        exported(tmp_path / "x.ckpt", "float32", None)
+    assert "\n" not in str(refused.value) and not list(tmp_path.glob("exported_*"))
