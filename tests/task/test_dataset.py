@@ -208,6 +208,14 @@ def test_an_answer_that_is_written_as_the_task_asks_earns(file):
     made.close()
 
 
+def test_a_test_question_of_an_earlier_turn_is_left_out_of_training(file):
+    rows = [{"question": row["question"], "answer": row["answer"]} for row in ROWS[:4]]
+    chat = [{"role": "user", "content": ROWS[0]["question"]}, {"role": "assistant", "content": "1"}]
+    asked = {"question": [*chat, {"role": "user", "content": "Are you sure?"}], "answer": "0"}
+    found = task(file("a.jsonl", [*rows[1:], asked]), test=file("b.jsonl", rows[:1])).problems("train")
+    assert [problem.prompt for problem in found] == [row["question"] for row in rows[1:]]
+
+
 def test_near_copies_of_test_problems_are_left_out_of_training_where_that_is_asked_for(file):
     told = "Let n be the number of ways to colour the squares of a board of 4 rows; find n {}"
     train = file("train.jsonl", [{"question": told.format("modulo 7"), "answer": "1"}, ROWS[0]])

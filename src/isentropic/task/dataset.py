@@ -14,7 +14,7 @@ from isentropic.task.endless import split_of
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.math_task import MathTask
-from isentropic.task.overlap import Near, Overlap, overlap
+from isentropic.task.overlap import Near, Overlap, overlap, told
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
@@ -173,7 +173,7 @@ class Dataset(MathTask):
         """Whether a question is in no test, not seen before, and short enough; it counts as seen from then on."""
         if row.question in seen or len(row.question) > (self.longest or len(row.question)):
             return False
-        if any(row.question in one for one in tested):
+        if any(told(row.question, row.before) in one for one in tested):
             return False
         seen.add(row.question)
         return True
