@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,15 +150,32 @@ class PromptEncoder:
                 raise ValueError(f"rollout.template_arguments.{name} is not read by the chat template; {hint}")
 
     def check_written(self, key: str, texts: Sequence[str]) -> None:
-        """Raises ValueError where a text that an answer must have would be taken out of it before it is judged."""
-        special = {token.content for token in self.tokenizer.added_tokens_decoder.values() if token.special}
-        for text in texts:
-            for token in sorted(special):
-                if token and token in text:
-                    raise ValueError(
-                        f"{key} looks for {text!r} in answers, and decoding takes out {token}, a special token of the "
-                        "tokenizer; take another text"
-                    )
+        """Raises ValueError where a text that an answer must have cannot be in it when it is judged."""
+        check_written(self.tokenizer, key, texts)
+
+
+def check_written(tokenizer: PreTrainedTokenizerBase, key: str, texts: Sequence[str]) -> None:
+    """Raises ValueError for a text that is taken out of answers as a special token, or that comes out otherwise."""
+    special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    for text in texts:
+        for token in sorted(special):
+            if token and token in text:
+                raise ValueError(
+                    f"{key} looks for {text!r} in answers, and decoding takes out {token}, a special token of the "
+                    "tokenizer; take another text"
+                )
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        found = str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        if text not in found and folded(text) == folded(found):
+            raise ValueError(
+                f"{key} looks for {text!r} in answers, and the tokenizer makes {found!r} of that; take this or another"
+            )
+
+
+def folded(text: str) -> str:
+    """Letters whatever their case, accents, width and spaces."""
+    marked = unicodedata.normalize("NFKD", text)
+    return "".join(sign for sign in marked if not unicodedata.combining(sign) and not sign.isspace()).casefold()
 
 
 def environment() -> Environment:
