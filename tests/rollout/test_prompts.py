@@ -174,3 +174,25 @@ def test_what_a_template_writes_after_an_answer_ends_it(tiny_model, template, en
     tokenizer.chat_template = template
     assert PromptEncoder(tokenizer, True, None, [], {}).answer_end == end
     assert PromptEncoder(tokenizer, False, None, [], {}).answer_end is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "maximum recursion depth"),
+        ('[{"role": "user", "role": "system", "content": "?"}]', "role stands twice"),
+        ('[{"role": "user", "content": "\\ud800"}]', "surrogates not allowed"),
+        (f'[{{"role": "user", "content": "?", "id": {"9" * 5_000}}}]', "an integer of 5000 digits"),
+    ],
+)
+def test_examples_that_cannot_be_read_are_one_sentence(text, reason, tmp_path):
+    (tmp_path / "examples.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"rollout\.examples=.* is not JSON: .*{reason}"):
+        examples_of(str(tmp_path / "examples.json"))
+
+
+@pytest.mark.parametrize("path", ["a" * 5_000, "~nobody_here/a.json"])
+def test_a_path_that_no_system_reads_is_one_sentence(path):
+    for read, key in ((examples_of, "examples"), (template_of, "chat_template")):
+        with pytest.raises(ValueError, match=rf"rollout\.{key}=.* is no path that can be read: "):
+            read(path)

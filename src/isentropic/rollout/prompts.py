@@ -1,7 +1,6 @@
 """How a problem is put to the policy: its chat or plain text, and the token ids of that."""
 
 import difflib
-import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from jinja2.meta import find_undeclared_variables
 from transformers import PreTrainedTokenizerBase
 
 from isentropic.task import Message, Problem
+from isentropic.task.dataset_files import place_of, record_in
 
 SAID = "isentropic"  # an assistant's message, to see what a template writes after it
 
@@ -194,7 +194,7 @@ def template_of(given: str | None) -> str | None:
     """The text of a template, from itself or its file. Raises ValueError for a file that is not there."""
     if given is None or "{" in given:
         return given
-    file = Path(given).expanduser()
+    file = place_of(f"rollout.chat_template={given}", given)
     if not file.is_file():
         raise ValueError(f"rollout.chat_template={given} is neither a file nor a template, which has {{{{ }}}} in it")
     return text_in(file, "rollout.chat_template")
@@ -212,14 +212,14 @@ def examples_of(given: str | list[dict[str, str]] | None) -> list[Message]:
     """Messages, from themselves or a .json or .jsonl file. Raises ValueError for what is no chat."""
     key, messages = "rollout.examples", given or []
     if isinstance(messages, str):
-        file = Path(messages).expanduser()
+        file = place_of(f"{key}={given}", messages)
         if not file.is_file():
             raise ValueError(f"{key}={given} is not a file; give a .json or .jsonl file of messages, or a list of them")
         key, text = f"{key}={given}", text_in(file, key)
         try:
             lines = file.suffix == ".jsonl"
-            messages = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
-        except json.JSONDecodeError as error:
+            messages = [record_in(line) for line in text.splitlines() if line.strip()] if lines else record_in(text)
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{key} is not JSON: {error}") from error
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         raise ValueError(f"{key} is {messages!r:.60}; it must be a list of messages, each with a role and a content")
