@@ -13,7 +13,7 @@ from isentropic.config.compose import CONFIGS, ROOT, loader_of
 from isentropic.config.dry_run import check_planned, dry_run
 from isentropic.config.early import check_hardware, has_gpu
 from isentropic.config.exam import Lent, changes, experiment_of, given, judged, lent_by, unlike
-from isentropic.config.exam_grading import checked, graders_of, is_grading, told
+from isentropic.config.exam_grading import check_markers, checked, graders_of, is_grading, told
 from isentropic.config.exam_sets import asked_sets, data_of, questions_of, tasks_of
 from isentropic.config.judged import key_of
 from isentropic.config.names import quoted
@@ -128,6 +128,7 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: Subject, arguments: Sequ
     with bad_input():
         asked, said = fitted(asked_sets(cfg, protocol, sets, tokenizer), context_of(cfg, model, served))
     graders = graders_of(protocol, asked, tasks, cfg.grading, stack)
+    check_markers(tokenizer, graders)
     said += checked(asked, graders, cfg.allow_unjudgeable)
     sampler = sampler_of(cfg, subject, needed(asked), model)
     folder = Path(cfg.folder or Path(cfg.paths.logs) / "eval" / name_of(subject, protocol, served))

@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from transformers import AutoTokenizer
 
+from isentropic.config.build import BadInput
+from isentropic.config.exam_grading import check_markers
 from isentropic.config.graders import graders_of
 from isentropic.evaluation.grader import Item
 from isentropic.evaluation.set_checks import unjudgeable
@@ -115,6 +118,19 @@ def test_an_answer_that_ends_its_process_costs_no_other_its_verdict(graders, mon
     grades = grader.grade([Item("?", str(k), rf"\boxed{{{k}}}") for k in range(660, 680)])
     assert [grade.status for grade in grades] == [R] * 6 + ["timeout"] + [R] * 13
     assert asked == [16, 4] + [1] * 16
+
+
+@pytest.mark.parametrize(
+    ("name", "token"), [("integer", "Answer:"), ("boxed_string", r"\boxed"), ("stare", "</think>")]
+)
+def test_a_grader_whose_marks_are_special_tokens_is_refused_before_anything_is_asked(graders, tiny_model, name, token):
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    check_markers(tokenizer, {"a": graders})
+    tokenizer.add_special_tokens({"additional_special_tokens": [token]})
+    (grader,) = graders_of([name], ["graders.stare.closed=true"] if name == "stare" else []).values()
+    with pytest.raises(BadInput, match=rf"grader {name} looks for .*, and decoding takes out {re.escape(token)}"):
+        check_markers(tokenizer, {"a": {name: grader}})
+    grader.close()
 
 
 def test_equal_answers_are_compared_once(graders, monkeypatch):

@@ -1,10 +1,11 @@
 import json
 
 import pytest
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from isentropic.rollout.prompts import PromptEncoder, examples_of, template_of
+from isentropic.rollout.prompts import PromptEncoder, check_written, examples_of, template_of
 from isentropic.task import Problem
 
 CHAT = (
@@ -93,6 +94,42 @@ def test_a_marker_that_decoding_takes_out_is_refused(parts):
     made.check_written("task.marker", ["Answer:", "</think>"])
 
 
+def spelling(special=(), normalizer=None):
+    """A tokenizer of single bytes."""
+    signs = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = Tokenizer(models.BPE(vocab={sign: number for number, sign in enumerate(signs)}, merges=[]))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    if normalizer:
+        made.normalizer = normalizer
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made)
+    tokenizer.add_special_tokens({"additional_special_tokens": list(special)})
+    return tokenizer
+
+
+ACCENTS = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text", "sentence"),
+    [
+        (spelling(normalizer=normalizers.Lowercase()), "Answer:", "the tokenizer makes 'answer:' of that"),
+        (spelling(normalizer=ACCENTS), "Réponse :", "the tokenizer makes 'Reponse :' of that"),
+        (spelling(normalizer=normalizers.NFKC()), "答案\uff1a", "the tokenizer makes '答案:' of that"),
+        (spelling(normalizer=normalizers.Replace(" ", "")), "Final answer:", "makes 'Finalanswer:' of that"),
+        (spelling([r"\boxed"]), r"\boxed{", r"decoding takes out \\boxed, a special token"),
+        (spelling([AddedToken("####", lstrip=True, special=True)]), "####", "decoding takes out ####"),
+        (spelling(["[ANS]"]), "So [ANS] ", r"decoding takes out \[ANS\]"),
+        (spelling(["<answer>"]), "Answer:", None),
+        (spelling(), "Réponse : 答案\uff1a", None),
+    ],
+)
+def test_a_marker_that_comes_out_otherwise_is_refused(tokenizer, text, sentence):
+    if sentence is None:
+        return check_written(tokenizer, "task.marker", [text])
+    with pytest.raises(ValueError, match=sentence):
+        check_written(tokenizer, "task.marker", [text])
+
+
 def test_templates_and_examples_are_texts_or_files(tmp_path):
     (tmp_path / "mine.jinja").write_text(CHAT)
     assert template_of(str(tmp_path / "mine.jinja")) == template_of(CHAT) == CHAT and template_of(None) is None
@@ -137,3 +174,25 @@ def test_what_a_template_writes_after_an_answer_ends_it(tiny_model, template, en
     tokenizer.chat_template = template
     assert PromptEncoder(tokenizer, True, None, [], {}).answer_end == end
     assert PromptEncoder(tokenizer, False, None, [], {}).answer_end is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "maximum recursion depth"),
+        ('[{"role": "user", "role": "system", "content": "?"}]', "role stands twice"),
+        ('[{"role": "user", "content": "\\ud800"}]', "surrogates not allowed"),
+        (f'[{{"role": "user", "content": "?", "id": {"9" * 5_000}}}]', "an integer of 5000 digits"),
+    ],
+)
+def test_examples_that_cannot_be_read_are_one_sentence(text, reason, tmp_path):
+    (tmp_path / "examples.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"rollout\.examples=.* is not JSON: .*{reason}"):
+        examples_of(str(tmp_path / "examples.json"))
+
+
+@pytest.mark.parametrize("path", ["a" * 5_000, "~nobody_here/a.json"])
+def test_a_path_that_no_system_reads_is_one_sentence(path):
+    for read, key in ((examples_of, "examples"), (template_of, "chat_template")):
+        with pytest.raises(ValueError, match=rf"rollout\.{key}=.* is no path that can be read: "):
+            read(path)

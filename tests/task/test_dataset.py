@@ -115,8 +115,10 @@ def test_sets_are_mixed_by_weight_and_each_problem_comes(file):
     assert plain == [row["question"] for row in ROWS[:120]]
     for weights, message in (
         ([1.0], "has 1 numbers for 2 sets"),
-        ([1.0, 0.0], "must be above 0"),
+        ([1.0, 0.0], "must be finite and above 0"),
         ([1.0, 1e9], "so far apart"),
+        ([1.0, float("inf")], "must be finite and above 0"),
+        ([1.0, float("nan")], "must be finite and above 0"),
     ):
         with pytest.raises(ValueError, match=message):
             task([small, large], weights=weights)
@@ -149,6 +151,25 @@ def test_sets_are_mixed_by_weight_and_each_problem_comes(file):
         ),
         ({}, {"longest": 3}, r"leaves nothing to learn from: 200 rows, of which 200 are not held out, and none is new"),
         ({}, {"held_out": 1.0}, r"task\.held_out=1\.0 is no share"),
+        ({}, {"test": ""}, r"task\.test= names nothing; give a file"),
+        ({}, {"test": "a" * 5_000}, r"task\.test=a+ is no path that can be read: File name too long"),
+        ({}, {"test": "~nobody_here/a.jsonl"}, r"task\.test=~nobody_here/a\.jsonl is no path that can be read"),
+        (
+            {"question": [{"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "image", "url": "a"}]}]},
+            {},
+            r"line 17 of task\.path=.* has a message with \[{'type': 'image', 'url': 'a'}\], where a text must be",
+        ),
+        (
+            {"question": [{"role": "user", "content": {"text": "?"}}]},
+            {},
+            r"line 17 of .* has a message with \[{'text': '\?'}\], where a text must be: nothing else is asked",
+        ),
+        (
+            {"question": [{"role": "assistant", "content": "", "tool_calls": [7]}, {"role": "user", "content": "?"}]},
+            {},
+            r"line 17 of .* has a message with \[7\], where a text must be",
+        ),
+        ({"answer": [None]}, {}, r"line 17 of .* has \[None\] as its answer, where a text, a number or a list of them"),
     ],
 )
 def test_what_cannot_be_used_is_one_sentence_with_its_place(file, row, settings, message):
@@ -206,6 +227,14 @@ def test_an_answer_that_is_written_as_the_task_asks_earns(file):
     assert unearnable(made, problems) == [] and made.markers() == ["Answer:"]
     assert made.verify(problems[:1], [made.written(made.gold(problems[0]))])[0].correct
     made.close()
+
+
+def test_a_test_question_of_an_earlier_turn_is_left_out_of_training(file):
+    rows = [{"question": row["question"], "answer": row["answer"]} for row in ROWS[:4]]
+    chat = [{"role": "user", "content": ROWS[0]["question"]}, {"role": "assistant", "content": "1"}]
+    asked = {"question": [*chat, {"role": "user", "content": "Are you sure?"}], "answer": "0"}
+    found = task(file("a.jsonl", [*rows[1:], asked]), test=file("b.jsonl", rows[:1])).problems("train")
+    assert [problem.prompt for problem in found] == [row["question"] for row in rows[1:]]
 
 
 def test_near_copies_of_test_problems_are_left_out_of_training_where_that_is_asked_for(file):

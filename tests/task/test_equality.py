@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from isentropic.task.answers import final_answer
 from isentropic.task.equality import grade, judge
 from isentropic.task.judge_pool import JudgePool
+from isentropic.task.kinds import comparison
 
 ANSWERS = Path(__file__).with_name("equality_cases.jsonl")
 CASES = Path(__file__).parents[3] / "shared" / "data" / "verifier_cases.jsonl"
@@ -389,6 +390,18 @@ def test_a_whole_text_is_graded_by_its_last_answer(text, status):
 def test_nothing_too_large_is_worked_out(answer):
     for gold in ("72", r"\sqrt{2}", "x", "(1,2)"):
         assert judge(gold, answer)[1] is False
+
+
+@pytest.mark.parametrize("item", ["%d", "x+%d", r"\sqrt{%d}", "2^{%d}"])
+def test_items_of_a_set_are_compared_with_no_more_of_each_other_than_the_gold_has(item, monkeypatch):
+    asked, ask = [], comparison.formulas
+    monkeypatch.setattr(comparison, "formulas", lambda gold, answer: asked.append(1) or ask(gold, answer))
+    items = [item % number for number in range(2, 202)]
+    for gold in ("72", r"\{1, 2, 3\}"):
+        for many in (items, [item % 2] * 200):
+            asked.clear()
+            assert judge(gold, rf"\{{{','.join(many)}\}}")[2] == "wrong"
+            assert len(asked) < 5 * 200
 
 
 @pytest.mark.slow

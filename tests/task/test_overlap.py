@@ -1,4 +1,7 @@
-from isentropic.task.overlap import Near, Overlap, signless, words
+# ruff: noqa: RUF001  signs of other scripts are what this is about
+import pytest
+
+from isentropic.task.overlap import Near, Overlap, signless, told, words
 from isentropic.task.overlap import overlap as kept_out
 
 QUESTION = "Find all real $x$ with $x^2 - 5x + 6 = 0$, and their sum."
@@ -9,6 +12,49 @@ def test_a_test_question_is_found_within_a_wrapper():
     wrapped = f"Solve the following problem step by step.\n\n{QUESTION}\n\nRemember to put your answer last."
     assert wrapped in overlap and QUESTION.replace(" ", "  ").upper() in overlap
     assert "What is 2 + 3" in overlap and QUESTION[10:] not in overlap
+
+
+SET = r"Solve $\frac{x^2}{2} + \left(x - 3\right) < 50$ for a café of 12 tables."
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x^2", "x²"),
+        ("50", "５０"),
+        ("é", "e\u0301"),
+        (r"\frac", r"\dfrac"),
+        (r"\left(x - 3\right)", "(x-3)"),
+        (" < ", r" \quad < \hspace{2mm} "),
+        (" < ", r"\,<~"),
+        (r"$\frac", r"$\displaystyle \frac"),
+        ("<", "&lt;"),
+    ],
+)
+def test_a_question_is_the_same_however_unicode_and_latex_set_it(old, new):
+    assert f"Solve this, step by step: {SET.replace(old, new)} Put it in a box." in Overlap([SET])
+    assert SET in Overlap([SET.replace(old, new)])
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "Solve the following step by step.\n\n{}\n\nRemember to put your answer on its own line.",
+        "Question: {}\nLet us think.",
+        "### Problem 7:\n{}\n### Answer",
+        "Q. {}",
+        "问题：{}\n答案：",
+    ],
+)
+def test_a_short_question_in_lines_of_its_own_is_found(wrapper):
+    for short in ("What is 2+3?", r"Compute $\sin 60^\circ$."):
+        assert wrapper.format(short) in Overlap([short])
+    assert wrapper.format("Find x.") not in Overlap(["Find x."])  # of any figure
+
+
+def test_a_question_of_an_earlier_turn_is_found():
+    chat = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "5"}]
+    assert told("Are you sure?", chat) in Overlap([QUESTION]) and told("Are you sure?", []) == "Are you sure?"
 
 
 def test_a_short_question_within_another_is_chance():

@@ -120,16 +120,21 @@ def of_file(key: str, place: str, column: str | None) -> Iterator[str]:
     from isentropic.task.chats import asked
     from isentropic.task.dataset_files import column as value_of
     from isentropic.task.dataset_files import from_place
+    from isentropic.task.overlap import told as told_in
 
     for where, row in from_place(f"{key}={place}", place, None, ""):
         name = column or next((one for one in COLUMNS if isinstance(row, dict) and one in row), COLUMNS[0])
-        yield asked(value_of(row, name, f"{where} of {place}", "question"), where)[0]
+        question, before = asked(value_of(row, name, f"{where} of {place}", "question"), where)
+        yield told_in(question, before) if key == "train" else question
 
 
 def of_set(cfg: DictConfig, key: str, name: str) -> list[str]:
+    from isentropic.task.overlap import told as told_in
+
     one: Any = build(cfg, f"{key}.{name}")
     with bad_input():
-        return [row.question for row in one.read(f"{key}.{name}")]
+        rows = one.read(f"{key}.{name}")
+        return [told_in(row.question, row.before) if key == "train" else row.question for row in rows]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from isentropic.config.judged import key_of, run_of
 from isentropic.config.trained import trained_on
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from isentropic.evaluation.grader import Grader
     from isentropic.evaluation.protocol import Protocol
     from isentropic.evaluation.questions import AskedSet
@@ -57,6 +59,15 @@ def graders_of(
                 stack.callback(grader.close)
         found[one.name] = of_protocol
     return found
+
+
+def check_markers(tokenizer: "PreTrainedTokenizerBase", graders: "Mapping[str, Mapping[str, Grader]]") -> None:
+    """Raises BadInput where what a grader looks for is taken out of answers before they are judged."""
+    from isentropic.rollout.prompts import check_written
+
+    with bad_input():
+        for name, grader in {name: one for of_set in graders.values() for name, one in of_set.items()}.items():
+            check_written(tokenizer, f"grader {name}", grader.markers())
 
 
 def checked(asked: "Sequence[AskedSet]", graders: "Mapping[str, Mapping[str, Grader]]", allowed: bool) -> list[str]:

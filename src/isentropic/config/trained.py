@@ -22,13 +22,15 @@ def trained_on(run: Path) -> tuple[list[str], list[str]]:
         cfg = OmegaConf.load(file)
     if not isinstance(cfg, DictConfig) or "task" not in cfg:
         raise BadInput(f"{file} names no task, so what its run learnt from is unknown")
+    from isentropic.task.overlap import told
+
     task = build(cfg, "task")
     try:
         with bad_input("task"):
             problems = task.problems("train")
             if len(problems) == sys.maxsize:
                 return [], []
-            return names_of(cfg), [problem.prompt for problem in problems]
+            return names_of(cfg), [told(problem.prompt, problem.before) for problem in problems]
     finally:
         task.close()
 

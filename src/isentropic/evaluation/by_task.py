@@ -52,5 +52,8 @@ class ByTask(Grader):
     def written(self, gold: str) -> str:
         return self.task.written(gold)
 
+    def markers(self) -> list[str]:
+        return list(self.task.markers())
+
     def close(self) -> None:
         self.task.close()

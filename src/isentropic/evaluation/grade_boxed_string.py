@@ -1,7 +1,7 @@
 """The last box, letter by letter: what the strictest scripts do, so 0.5 is not 1/2 and 27 is not 27.0."""
 
 from isentropic.evaluation.grade_by_rule import TextGrader
-from isentropic.task.answers import very_last_box
+from isentropic.task.answers import BOXED, very_last_box
 
 
 class BoxedString(TextGrader):
@@ -15,3 +15,6 @@ class BoxedString(TextGrader):
 
     def same(self, gold: str, answer: str) -> bool:
         return gold.strip() == answer
+
+    def markers(self) -> list[str]:
+        return [BOXED]

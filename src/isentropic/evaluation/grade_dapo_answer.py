@@ -24,3 +24,6 @@ class DapoAnswer(TextGrader):
 
     def written(self, gold: str) -> str:
         return f"Answer: {gold}"
+
+    def markers(self) -> list[str]:
+        return ["Answer:"]

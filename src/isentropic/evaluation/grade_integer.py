@@ -18,3 +18,6 @@ class Integer(TextGrader):
     def same(self, gold: str, answer: str) -> bool:
         value = whole_integer(gold)
         return value is not None and str(value) == answer
+
+    def markers(self) -> list[str]:
+        return [self.marker]

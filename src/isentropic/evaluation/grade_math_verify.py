@@ -18,3 +18,6 @@ class MathVerify(CagedGrader):
 
     def found(self, text: str) -> str | None:
         return final_answer(text, self.marker)
+
+    def markers(self) -> list[str]:
+        return [self.marker]

@@ -1,7 +1,7 @@
 """The rule of JustRL and STAPO before a model is asked, and of MathRuler: PRM800K's, on the last box."""
 
 from isentropic.evaluation.grade_by_rule import CagedGrader
-from isentropic.task.answers import very_last_box
+from isentropic.task.answers import BOXED, very_last_box
 from isentropic.tools.cage import STRICT, Cage
 
 
@@ -13,3 +13,6 @@ class Prm800k(CagedGrader):
 
     def found(self, text: str) -> str | None:
         return very_last_box(text) or None
+
+    def markers(self) -> list[str]:
+        return [BOXED]

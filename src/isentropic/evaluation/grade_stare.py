@@ -36,6 +36,9 @@ class Stare(CagedGrader):
         after = after_reasoning(text, self.closed)
         return None if after is None else answer_part(after).strip() or None
 
+    def markers(self) -> list[str]:
+        return [ENDS[1]] if self.closed else []
+
     def shown(self, answer: str) -> str:
         box = very_last_box(answer)
         return answer if box is None else box

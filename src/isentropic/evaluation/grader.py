@@ -41,5 +41,9 @@ class Grader(ABC):
         """A text that gives this answer as the grader wants it, to try it on golds themselves."""
         return f"\\boxed{{{gold}}}"
 
+    def markers(self) -> list[str]:
+        """Texts without which nothing in an answer is found; empty where it reads any text."""
+        return []
+
     def close(self) -> None:
         """Ends worker processes and engines, if there are any."""

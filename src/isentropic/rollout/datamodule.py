@@ -23,7 +23,9 @@ from isentropic.rollout.turns import Turns
 from isentropic.sampler import Decoding, Sampler
 from isentropic.sampler.ends import ends_by
 from isentropic.task import Problem, Split, Task
+from isentropic.task.answers import BOXED
 from isentropic.task.audit import FEW_PROBLEMS, short
+from isentropic.task.math_task import MathTask
 
 READ = 256  # prompts of a split that are measured before the run; the sampler refuses what slips through
 
@@ -216,6 +218,9 @@ class RolloutDataModule(LightningDataModule):
         self.sampling.check(self.problems_of("train"))
         self.reward.check(self.problems_of("train")[0])
         self.prompts.check_written("task.marker", self.task.markers())
+        self.prompts.check_written(
+            "the task", [BOXED] if isinstance(self.task, MathTask) and self.task.verifies else []
+        )
         for name, reward in self.reward.parts.items():
             self.prompts.check_written(f"reward.{name}", reward.markers())
 

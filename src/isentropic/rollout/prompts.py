@@ -1,7 +1,7 @@
 """How a problem is put to the policy: its chat or plain text, and the token ids of that."""
 
 import difflib
-import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ from jinja2.meta import find_undeclared_variables
 from transformers import PreTrainedTokenizerBase
 
 from isentropic.task import Message, Problem
+from isentropic.task.dataset_files import place_of, record_in
 
 SAID = "isentropic"  # an assistant's message, to see what a template writes after it
 
@@ -149,15 +150,32 @@ class PromptEncoder:
                 raise ValueError(f"rollout.template_arguments.{name} is not read by the chat template; {hint}")
 
     def check_written(self, key: str, texts: Sequence[str]) -> None:
-        """Raises ValueError where a text that an answer must have would be taken out of it before it is judged."""
-        special = {token.content for token in self.tokenizer.added_tokens_decoder.values() if token.special}
-        for text in texts:
-            for token in sorted(special):
-                if token and token in text:
-                    raise ValueError(
-                        f"{key} looks for {text!r} in answers, and decoding takes out {token}, a special token of the "
-                        "tokenizer; take another text"
-                    )
+        """Raises ValueError where a text that an answer must have cannot be in it when it is judged."""
+        check_written(self.tokenizer, key, texts)
+
+
+def check_written(tokenizer: PreTrainedTokenizerBase, key: str, texts: Sequence[str]) -> None:
+    """Raises ValueError for a text that is taken out of answers as a special token, or that comes out otherwise."""
+    special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    for text in texts:
+        for token in sorted(special):
+            if token and token in text:
+                raise ValueError(
+                    f"{key} looks for {text!r} in answers, and decoding takes out {token}, a special token of the "
+                    "tokenizer; take another text"
+                )
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        found = str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        if text not in found and folded(text) == folded(found):
+            raise ValueError(
+                f"{key} looks for {text!r} in answers, and the tokenizer makes {found!r} of that; take this or another"
+            )
+
+
+def folded(text: str) -> str:
+    """Letters whatever their case, accents, width and spaces."""
+    marked = unicodedata.normalize("NFKD", text)
+    return "".join(sign for sign in marked if not unicodedata.combining(sign) and not sign.isspace()).casefold()
 
 
 def environment() -> Environment:
@@ -176,7 +194,7 @@ def template_of(given: str | None) -> str | None:
     """The text of a template, from itself or its file. Raises ValueError for a file that is not there."""
     if given is None or "{" in given:
         return given
-    file = Path(given).expanduser()
+    file = place_of(f"rollout.chat_template={given}", given)
     if not file.is_file():
         raise ValueError(f"rollout.chat_template={given} is neither a file nor a template, which has {{{{ }}}} in it")
     return text_in(file, "rollout.chat_template")
@@ -194,14 +212,14 @@ def examples_of(given: str | list[dict[str, str]] | None) -> list[Message]:
     """Messages, from themselves or a .json or .jsonl file. Raises ValueError for what is no chat."""
     key, messages = "rollout.examples", given or []
     if isinstance(messages, str):
-        file = Path(messages).expanduser()
+        file = place_of(f"{key}={given}", messages)
         if not file.is_file():
             raise ValueError(f"{key}={given} is not a file; give a .json or .jsonl file of messages, or a list of them")
         key, text = f"{key}={given}", text_in(file, key)
         try:
             lines = file.suffix == ".jsonl"
-            messages = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
-        except json.JSONDecodeError as error:
+            messages = [record_in(line) for line in text.splitlines() if line.strip()] if lines else record_in(text)
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{key} is not JSON: {error}") from error
     if not isinstance(messages, Sequence) or isinstance(messages, str):
         raise ValueError(f"{key} is {messages!r:.60}; it must be a list of messages, each with a role and a content")

@@ -19,6 +19,7 @@ JOINED = re.compile(
 HEDGED = re.compile(
     r"[^.!?\n。]*(?<![A-Za-z])(?:or|alternatively|perhaps|maybe|possibly)(?![A-Za-z])[^.!?\n。]*", re.IGNORECASE
 )
+BOXED = r"\boxed{"
 MOST = 100  # boxes of one answer
 GAP = 60  # characters between boxes of one answer
 INTEGER = re.compile(r"([-\u2212+]?\d{1,3}(?:,\d{3}){1,30}|[-\u2212+]?\d{1,100})(?:\.0{0,9})?")

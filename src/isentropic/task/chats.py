@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import isfinite
+from numbers import Number
 from typing import Any, cast
 
 from isentropic.task import Message
@@ -18,11 +19,29 @@ def asked(value: Any, place: str) -> tuple[str, tuple[Message, ...]]:
         if not is_text(value):
             raise ValueError(f"{place} has {value!r:.60} as its question, where a text or a list of messages must be")
         return said(", ".join(map(str, value)) if isinstance(value, list) else str(value), place), ()
+    check_texts(cast(Chat, value), place)
     chat = [{"role": str(message["role"]), "content": text_of(message.get("content"))} for message in cast(Chat, value)]
     last = max((i for i, message in enumerate(chat) if message["role"] == "user"), default=None)
     if last is None:
         raise ValueError(f"{place} has a chat in which the user says nothing: {value!r:.80}")
     return said(chat[last]["content"], place), tuple(chat[:last])
+
+
+def check_texts(chat: Chat, place: str) -> None:
+    """Raises ValueError for a message with more to it than a text, which the policy would not see."""
+    for message in chat:
+        content = message.get("content")
+        parts = cast(list[Any], content) if isinstance(content, list) else []
+        lost = [part for part in parts if not (isinstance(part, str) or is_part(part))]
+        if not (content is None or isinstance(content, str | list)):
+            lost = [content]
+        if lost := message.get("tool_calls") or lost:
+            raise ValueError(f"{place} has a message with {lost!r:.70}, where a text must be: nothing else is asked")
+
+
+def is_part(part: Any) -> bool:
+    """Whether it is a part of a message's content that is a text."""
+    return isinstance(part, Mapping) and part.get("type", "text") == "text" and isinstance(part.get("text"), str)
 
 
 def said(text: str, place: str) -> str:
@@ -48,7 +67,7 @@ def is_text(value: Any) -> bool:
     """Whether it reads as one would write it: a text, a finite number, or a list of these."""
     if isinstance(value, list):
         return not any(isinstance(item, list) or not is_text(item) for item in cast(list[Any], value))
-    return not isinstance(value, Mapping | bytes) and not (isinstance(value, float) and not isfinite(value))
+    return isinstance(value, str | Number) and not (isinstance(value, float) and not isfinite(value))
 
 
 def is_chat(value: Any) -> bool:

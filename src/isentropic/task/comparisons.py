@@ -12,6 +12,7 @@ from math_verify import parse, verify
 
 from isentropic.task.answers import very_last_box
 from isentropic.task.kinds import literature, prm800k, qwen_math
+from isentropic.task.kinds.grammar import boxed, is_shallow
 from isentropic.task.math_judge import compare  # which has warmed it
 from isentropic.tools.guard import guard
 
@@ -36,7 +37,8 @@ def stare(gold: str, answer: str) -> str:
     """
     box, longest = very_last_box(answer), max(LONGEST, 2 * len(gold))
     box = box if box is None or len(box) <= longest else ""
-    readings = [parse(one, parsing_timeout=0) for one in (answer[-longest:], box) if one]
+    texts = [one for one in (answer[-longest:], box) if one and is_shallow(one, rf"\boxed{{{gold}}}")]
+    readings = [parse(one, parsing_timeout=0) for one in texts]
     if not box and all(len(found) < 2 for found in readings):
         return "unparseable"
     if any(verified(gold, found) for found in readings) or (box and prm800k.equal(gold, box)):
@@ -48,7 +50,7 @@ def verified(gold: str, found: list[Any]) -> bool:
     """What was read is the gold, letter by letter or by math-verify."""
     if len(found) < 2:
         return False
-    return found[1] == gold or verify(parse(rf"\boxed{{{gold}}}", parsing_timeout=0), found, timeout_seconds=0)
+    return found[1] == gold or verify(boxed(gold), found, timeout_seconds=0)
 
 
 CHECKS: dict[str, Callable[[str, str], str]] = {

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any, Literal
 
 from isentropic.task import Message, Problem, Split, Verdict
@@ -14,7 +15,7 @@ from isentropic.task.endless import split_of
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.math_task import MathTask
-from isentropic.task.overlap import Near, Overlap, overlap
+from isentropic.task.overlap import Near, Overlap, overlap, told
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
 from isentropic.tools.cage import STRICT, Cage
@@ -82,8 +83,10 @@ class Dataset(MathTask):
             raise ValueError(f"task.longest={self.longest} leaves every question out; it must be at least 1, or null")
         if isinstance(self.path, list) and self.weights is not None and len(self.weights) != len(self.path):
             raise ValueError(f"task.weights has {len(self.weights)} numbers for {len(self.path)} sets")
-        if self.weights is not None and (isinstance(self.path, str) or min(self.weights) <= 0):
-            raise ValueError(f"task.weights={self.weights} must be above 0, one for each of a list of task.path=[...]")
+        if self.weights is not None and (isinstance(self.path, str) or not all(0 < one < inf for one in self.weights)):
+            raise ValueError(
+                f"task.weights={self.weights} must be finite and above 0, one for each of a list of task.path=[...]"
+            )
         assert self.splits and self.judges
 
     @property
@@ -173,7 +176,7 @@ class Dataset(MathTask):
         """Whether a question is in no test, not seen before, and short enough; it counts as seen from then on."""
         if row.question in seen or len(row.question) > (self.longest or len(row.question)):
             return False
-        if any(row.question in one for one in tested):
+        if any(told(row.question, row.before) in one for one in tested):
             return False
         seen.add(row.question)
         return True

@@ -20,7 +20,7 @@ def from_place(source: str, path: str, subset: str | None, split: str) -> Iterat
 
     Raises ValueError, with the setting's name, for a folder without such files and for what cannot be read.
     """
-    place = Path(path).expanduser()
+    place = place_of(source, path)
     if place.is_dir():
         files = sorted(file for file in place.rglob("*") if file.suffix in KINDS and is_shown(file, place))
         if not files:
@@ -33,6 +33,19 @@ def from_place(source: str, path: str, subset: str | None, split: str) -> Iterat
         yield from from_file(source, place, "the name of a data set on the hub")
     else:
         yield from from_hub(source, path, subset, split)
+
+
+def place_of(source: str, path: str) -> Path:
+    """Where a path leads. Raises ValueError for an empty one, and for one that the system does not know how to read."""
+    if not path.strip():
+        raise ValueError(f"{source} names nothing; give a file, or what else it may be")
+    try:
+        place = Path(path).expanduser()
+        place.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{source:.120} is no path that can be read: {reason}") from error
+    return place
 
 
 def is_shown(file: Path, folder: Path) -> bool:

@@ -4,13 +4,13 @@
 """
 
 import re
-from itertools import accumulate
 
 from isentropic.task import Status
 from isentropic.task.answers import after_marker, closed_boxes, final_answer, first_line, last_box
 from isentropic.task.kinds import literature
 from isentropic.task.kinds.comparison import Outcome, compare
 from isentropic.task.kinds.fallback import asked
+from isentropic.task.kinds.grammar import depth
 from isentropic.task.kinds.literals import number
 from isentropic.task.kinds.normal import normal
 from isentropic.task.kinds.prose import spoken
@@ -44,11 +44,6 @@ def judge(gold: str, answer: str, strictness: str = "strict") -> Scored:
     if strictness == "strict":
         return scored(status(gold, answer))
     return scored("right" if literature.CHECKS[strictness](gold, answer) else "wrong")
-
-
-def depth(text: str) -> int:
-    """The most brackets open at once."""
-    return max(accumulate((sign in "([{") - (sign in ")]}") for sign in text), default=0)
 
 
 def scored(verdict: Status) -> Scored:

@@ -8,7 +8,7 @@ from typing import Literal
 from isentropic.task import Problem, Split
 from isentropic.task.golds import without_bad_answers
 from isentropic.task.math_task import MathTask
-from isentropic.task.overlap import overlap
+from isentropic.task.overlap import overlap, told
 from isentropic.task.problem_set import ProblemSet, Row
 from isentropic.task.prompts import check_template, fill
 from isentropic.task.strictness import check_strictness
@@ -68,7 +68,7 @@ class Math(MathTask):
         tested = overlap([row.question for row in test], self.drop_near)
         fresh: dict[str, Row] = {}
         for row in rows_of("train", self.train):
-            if not any(row.question in one for one in tested) and len(row.question) <= (
+            if not any(told(row.question, row.before) in one for one in tested) and len(row.question) <= (
                 self.longest or len(row.question)
             ):
                 fresh.setdefault(row.question, row)

@@ -3,13 +3,23 @@
 Answers are not compared, and a question that was translated or told in other words is not found.
 """
 
+import html
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from isentropic.task import Message
+
 SIGNS = re.compile(r"[\W_]+")
 LEAST = 24  # letters and digits from which a question within another is no chance
+LEAST_ALONE = 8  # and from which one in lines of its own is none
+LABEL = re.compile(
+    r"[\W_]{0,9}(?:question|problem|q|exercise|task|input|user|问题|题目)\s{0,3}\d{0,4}[\W_]{0,9}", re.IGNORECASE
+)
+SET = re.compile(  # in other sizes
+    r"\\(?:(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits)(?![A-Za-z])|[dtc](?=(?:frac|binom)(?![A-Za-z])))"
+)
 WORD = re.compile(r"[^\W\d_]+|\d+")
 SPACING = re.compile(
     r"\\(?:[,;:!>\s]|(?:quad|qquad|enspace|thinspace|medspace|thickspace|[hv]space\*?\s*\{[^{}]*\})(?![a-z]))|~"
@@ -20,13 +30,27 @@ WRAPPED = 5  # questions from which on what all begin or end with is an instruct
 
 
 def signless(question: str) -> str:
-    """Whatever its spaces and signs."""
-    return SIGNS.sub("", question).casefold()
+    """Whatever its spaces and signs, its width, accents and raised digits in Unicode, and how LaTeX sets it."""
+    return SIGNS.sub("", unset(question)).casefold()
+
+
+def unset(question: str) -> str:
+    """Letters in one form, without what LaTeX spaces and sizes with; &lt; of a web page is <."""
+    text = unicodedata.normalize("NFKC", html.unescape(question) if "&" in question else question)
+    return SET.sub(r"\\", SPACING.sub(" ", text)) if "\\" in text or "~" in text else text
 
 
 def words(question: str) -> list[str]:
-    """Letters and digits of any script, apart from each other; in lower case, without what LaTeX spaces with."""
-    return WORD.findall(SPACING.sub(" ", unicodedata.normalize("NFKC", question).lower()))
+    """Letters and digits of any script, apart from each other; in lower case, without what LaTeX sets with."""
+    return WORD.findall(unset(question).lower())
+
+
+def alone(question: str) -> Iterator[str]:
+    """Lines, and runs of lines between empty ones, with and without a label: where a wrapper puts a question."""
+    blocks = question.split("\n\n")
+    for part in [*blocks, *(line for block in blocks if "\n" in block for line in block.split("\n"))]:
+        label = LABEL.match(part)
+        yield from (part, part[label.end() :]) if label else (part,)
 
 
 class Overlap:
@@ -34,6 +58,7 @@ class Overlap:
 
     def __init__(self, tests: Iterable[str]) -> None:
         self.whole = {signless(question) for question in tests}
+        self.short = {text for text in self.whole if LEAST_ALONE <= len(text) < LEAST}
         self.starts: dict[str, list[str]] = {}
         for text in self.whole:
             if len(text) >= LEAST:
@@ -48,6 +73,8 @@ class Overlap:
         text = signless(question)
         if text in self.whole:
             yield text
+        if self.short:
+            yield from self.short.intersection(map(signless, alone(question)))
         for place in range(len(text) - LEAST + 1):
             for test in self.starts.get(text[place : place + LEAST], ()):
                 if text.startswith(test, place):
@@ -103,6 +130,11 @@ def shared(texts: Sequence[list[str]]) -> int:
     """How many words all begin with."""
     first, last = min(texts), max(texts)  # what these two share, all between them do
     return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+
+
+def told(question: str, before: Iterable[Message]) -> str:
+    """All of a chat as one text: a question may have been asked in an earlier turn, or stand among the examples."""
+    return "\n\n".join([*(message["content"] for message in before), question])
 
 
 def overlap(tests: Sequence[str], drop_near: bool) -> list[Overlap | Near]:

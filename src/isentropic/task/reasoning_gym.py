@@ -21,7 +21,7 @@ from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
 from isentropic.task.integrals import refuted
 from isentropic.task.judge_pool import JudgePool
 from isentropic.task.prompts import check_template, fill
-from isentropic.task.repairs import repaired
+from isentropic.task.repairs import is_answer, repaired
 from isentropic.tools.cage import STRICT, Cage
 from isentropic.tools.guard import guard
 
@@ -86,7 +86,8 @@ class ReasoningGym(Task):
         return f"{self.marker} {answer}"
 
     def gold(self, problem: Problem) -> str | None:
-        return problem.reference["answer"] if isinstance(problem.reference["answer"], str) else None
+        known = problem.reference["answer"]
+        return known if isinstance(known, str) and is_answer(scorer_of(self.name, problem.reference), known) else None
 
     def close(self) -> None:
         self.judges.close()
@@ -151,10 +152,15 @@ def grade(
     answer = answer_in(text, marker, entry)
     if not answer or len(answer) > LONGEST:
         return 0.0, False, "unparseable"
-    scorer = entry["metadata"]["source_dataset"] if name == "composite" else name
+    scorer = scorer_of(name, entry)
     given = 0.0 if refuted(scorer, entry, answer) else score(name, options, entry, answer)
     reward = repaired(scorer, entry["answer"], answer, given, partial_credit)
     return reward, reward >= 1, "right" if reward >= 1 else "wrong"
+
+
+def scorer_of(name: str, entry: Mapping[str, Any]) -> str:
+    """The task whose problem it is: itself, or one of a mixture."""
+    return entry["metadata"]["source_dataset"] if name == "composite" else name
 
 
 def warm(name: str, options: Options, entries: Sequence[dict[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from isentropic.task.kinds.evaluation import equal
-from isentropic.task.kinds.exact import exact
+from isentropic.task.kinds.exact import EXACT, exact
 from isentropic.task.kinds.expressions import Unreadable, formula
 
 
@@ -59,3 +59,25 @@ def test_what_is_no_formula_is_refused(text):
 @pytest.mark.parametrize("text", ["2^{10^9}", "9^{9^{9^9}}", "(10^6)!", r"\binom{10^6}{500}", "0^{-1}", "1/0", "x"])
 def test_what_is_too_large_or_no_number_has_no_exact_value(text):
     assert exact(formula(text)) is None
+
+
+@pytest.mark.parametrize("head, part", [("fact", "4000!"), ("pow", "9^{10000}"), ("binom", r"\binom{10000}{5000}")])
+def test_a_formula_of_many_large_numbers_is_given_up_after_the_first_of_them(head, part, monkeypatch):
+    done, work = [], EXACT[head]
+    monkeypatch.setitem(EXACT, head, lambda *args: done.append(args) or work(*args))
+    assert exact(formula(f"{part}-{part}+1")) == 1
+    done.clear()
+    assert exact(formula("+".join([part] * 150))) is None
+    assert len(done) <= 60
+
+
+def test_nothing_is_worked_out_beside_what_has_no_exact_value(monkeypatch):
+    monkeypatch.setitem(EXACT, "fact", lambda _: pytest.fail("it is worked out"))
+    assert exact(formula("x+5000!")) is None
+
+
+@pytest.mark.parametrize("part", ["1e9999", "1e-9999", "1E+9999"])
+def test_exponents_of_a_computer_s_notation_are_read_as_far_as_their_digits_are_few(part):
+    assert equal(formula(f"{part}+1-{part}"), formula("1"))
+    with pytest.raises(Unreadable):
+        formula("+".join([part] * 3))

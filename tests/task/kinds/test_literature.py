@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from isentropic.task import comparisons
 from isentropic.task.equality import judge
+from isentropic.task.kinds import grammar, literature
 from isentropic.task.kinds.literature import minerva_text
 
 DAPO = Path(sys.prefix) / "peers" / "verl" / "utils" / "reward_score" / "math_dapo.py"
@@ -60,3 +62,27 @@ def test_answers_are_normalised_as_verl_does_for_dapo(answer):
 def test_what_others_pay_for_is_named(gold, answer, strict, math_verify, minerva, dapo):
     wanted = {"strict": strict, "math_verify": math_verify, "minerva": minerva, "dapo": dapo}
     assert {name: judge(gold, answer, name)[1] for name in wanted} == wanted
+
+
+NESTED = [
+    (left * 40, right * 40) for left, right in ("()", "[]", "{}", ("\\{", "\\}"), ("\\frac{", "}{2}"), ("2^{", "}"))
+]
+
+
+@pytest.mark.parametrize(("left", "right"), NESTED)
+def test_what_others_read_a_bracket_in_a_tenth_of_a_second_is_not_read_where_it_is_deep(left, right, monkeypatch):
+    deep = f"{left}x{right}"
+    for module, name in ((grammar, "parse"), (comparisons, "parse"), (literature, "latex2sympy")):
+        read = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda text, read=read, **how: pytest.fail(text) if deep in text else read(text, **how)
+        )
+    assert comparisons.CHECKS["math_verify"]("72", deep) == comparisons.CHECKS["minerva"]("72", deep) == "wrong"
+    assert comparisons.CHECKS["stare"]("72", rf"So \boxed{{{deep}}}") != "right"
+    assert comparisons.CHECKS["strict"](r"\int_0^1 x dx", rf"\int {deep} dx") != "right"
+
+
+def test_an_answer_may_be_as_deep_as_its_gold():
+    gold = "((((((((x))))))))"
+    assert not grammar.is_shallow(gold, "x") and grammar.is_shallow(gold, gold)
+    assert grammar.is_shallow(")" * 50 + r"\frac{1}{\sqrt{2}} [" + "()" * 50, "x")

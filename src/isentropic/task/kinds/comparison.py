@@ -57,7 +57,8 @@ def many(gold: Kind, answer: Kind) -> Outcome:
     wanted = gold.items if isinstance(gold, Many) else (gold,)
     found = answer.items if isinstance(answer, Many) else (answer,)
     if "{}" in (ours, theirs) and {ours, theirs} <= {"{}", "", None}:
-        return unordered(distinct(wanted), distinct(found))
+        once = distinct(wanted)
+        return unordered(once, distinct(found, len(once)))
     if ours is None or theirs is None or ours != theirs:
         return "wrong"
     if ours == "" and not any(isinstance(item, Formula) and r"\ldots" in item.text for item in wanted):
@@ -92,12 +93,14 @@ def rows_of(kind: Kind) -> Matrix | None:
     return Matrix(tuple(rows)) if len(rows) == len(kind.items) else None
 
 
-def distinct(items: Sequence[Kind]) -> tuple[Kind, ...]:
-    """Items of a set, each once, in the order of their first."""
+def distinct(items: Sequence[Kind], most: int | None = None) -> tuple[Kind, ...]:
+    """Items of a set, each once, in the order of their first; no further than to one more than `most`."""
     kept = list[Kind]()
     for item in items:
         if not any(compare(other, item) == "right" for other in kept):
             kept.append(item)
+        if most is not None and len(kept) > most:
+            break
     return tuple(kept)
 
 

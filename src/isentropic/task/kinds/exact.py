@@ -7,19 +7,36 @@ from math import comb, factorial
 from isentropic.task.kinds.expressions import Node
 
 BITS = 100_000  # of a number
+ALL_BITS = 500_000  # of all that are worked out in a formula: hundreds of 5000! take a second
 
 
 def exact(tree: Node) -> Fraction | None:
-    """The value of a rational constant; None for anything else, or too large a one."""
+    """The value of a rational constant; None for anything else, for too large a one, and after too much work."""
+    return worked(tree, [ALL_BITS])
+
+
+def worked(tree: Node, left: list[int]) -> Fraction | None:
+    """That; `left` is how many bits may still be worked out, whatever part of the tree they are in."""
     if tree.head == "num":
         return tree.value
-    args = [exact(arg) for arg in tree.args]
-    if not args or any(arg is None for arg in args) or tree.head not in EXACT:
+    if not tree.args or tree.head not in EXACT:
         return None
-    values = [arg for arg in args if arg is not None]
-    if sum(value.numerator.bit_length() + value.denominator.bit_length() for value in values) > BITS:
+    values = list[Fraction]()
+    for arg in tree.args:
+        value = worked(arg, left)
+        if value is None:
+            return None
+        values.append(value)
+    if sum(map(bits, values)) > BITS:
         return None
-    return EXACT[tree.head](*values)
+    made = EXACT[tree.head](*values)
+    left[0] -= bits(made) if made is not None else 0
+    return made if left[0] >= 0 else None
+
+
+def bits(value: Fraction) -> int:
+    """Of both its parts."""
+    return value.numerator.bit_length() + value.denominator.bit_length()
 
 
 def total(*terms: Fraction) -> Fraction:

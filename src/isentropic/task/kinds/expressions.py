@@ -21,6 +21,7 @@ OPEN = {
 PRODUCTS = {"*": "mul", r"\cdot": "mul", r"\times": "mul", "/": "div", r"\div": "div"}
 DEEPEST = 30  # brackets and functions within each other
 MOST = 3_000  # tokens
+MOST_DIGITS = 25_000  # of all numbers; 1e9999 has ten thousand
 LONGEST_PRODUCT = 200  # factors, as a tree of quotients is as deep as it is long
 
 
@@ -59,7 +60,7 @@ class Parser:
     """Recursive descent with one token of foresight."""
 
     def __init__(self, tokens: list[str]) -> None:
-        self.tokens, self.place, self.depth, self.bars = tokens, 0, 0, 0
+        self.tokens, self.place, self.depth, self.bars, self.digits = tokens, 0, 0, 0, 0
 
     def peek(self) -> str:
         """The next token, or nothing at the end."""
@@ -163,7 +164,7 @@ class Parser:
         self.deeper()
         token = self.take()
         if token[0].isdigit() or token[0] == ".":
-            tree = num(Fraction(token.rstrip(".")))
+            tree = self.number(token)
         elif token in OPEN:
             tree = self.bracket(token)
         elif token == "|":
@@ -179,6 +180,14 @@ class Parser:
             raise Unreadable(token)
         self.depth -= 1
         return tree
+
+    def number(self, token: str) -> Node:
+        """Exactly as it is written. Raises Unreadable where all numbers so far have more than MOST_DIGITS."""
+        digits, _, exponent = token.lower().partition("e")
+        self.digits += len(digits) + abs(int(exponent or 0))
+        if self.digits > MOST_DIGITS:
+            raise Unreadable("too many digits")
+        return num(Fraction(token.rstrip(".")))
 
     def bracket(self, token: str) -> Node:
         """Up to the closing one; floor and ceiling are calls."""

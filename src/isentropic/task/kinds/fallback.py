@@ -8,8 +8,9 @@ import logging
 import re
 from typing import Literal
 
-from math_verify import parse, verify  # pyright: ignore[reportUnknownVariableType, reportMissingTypeStubs]
+from math_verify import verify  # pyright: ignore[reportUnknownVariableType, reportMissingTypeStubs]
 
+from isentropic.task.kinds.grammar import boxed, is_shallow
 from isentropic.task.kinds.shapes import Formula, Kind, Relation
 
 logging.getLogger("math_verify").setLevel(logging.CRITICAL)
@@ -24,10 +25,11 @@ def asked(target: Kind, gold: str, answer: str) -> Literal["right"] | None:
     if (
         not unread(target)
         or len(answer) > max(LONGEST, 2 * len(gold))
+        or not is_shallow(answer, gold)
         or set(COMMAND.findall(answer)) - set(COMMAND.findall(gold))
     ):
         return None
-    wanted, found = (parse(rf"\boxed{{{side}}}", parsing_timeout=0) for side in (gold, answer))
+    wanted, found = boxed(gold), boxed(answer)
     if len(wanted) < 2 or len(found) < 2 or isinstance(wanted[0], str) or isinstance(found[0], str):
         return None
     same = verify(wanted, found, float_rounding=PLACES, numeric_precision=PLACES, strict=True, timeout_seconds=0)

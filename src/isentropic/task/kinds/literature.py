@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 # pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 from latex2sympy2_extended import latex2sympy
-from math_verify import parse, verify
+from math_verify import verify
 from sympy import simplify
 
+from isentropic.task.kinds.grammar import boxed, is_shallow
 from isentropic.task.kinds.minerva_text import minerva_text
 
 
@@ -24,6 +25,8 @@ def minerva(gold: str, answer: str) -> bool:
     wanted, found = minerva_text(gold), minerva_text(answer)
     if wanted == found:
         return True
+    if not is_shallow(found, wanted):
+        return False
     try:
         return simplify(latex2sympy(wanted) - latex2sympy(found)) == 0  # pyright: ignore[reportOperatorIssue]
     except Exception:  # whatever its grammar or sympy makes of what a model wrote
@@ -32,8 +35,7 @@ def minerva(gold: str, answer: str) -> bool:
 
 def math_verify(gold: str, answer: str) -> bool:
     """math-verify's verdict, without its own limits of time: the judge's process has them."""
-    wanted, found = (parse(rf"\boxed{{{side}}}", parsing_timeout=0) for side in (gold, answer))
-    return verify(wanted, found, timeout_seconds=0)
+    return is_shallow(answer, gold) and verify(boxed(gold), boxed(answer), timeout_seconds=0)
 
 
 CHECKS: dict[str, Callable[[str, str], bool]] = {"dapo": dapo, "minerva": minerva, "math_verify": math_verify}
