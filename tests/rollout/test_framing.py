@@ -171,6 +171,19 @@ def test_an_observation_that_fits_is_whole_and_one_that_may_not_be_cut_does_not_
     assert framing.fitted(["24 is the result"], True, len(ids) - 1) is None
 
 
+@pytest.mark.parametrize("template", [QWEN, None], ids=["qwen", "plain"])
+@pytest.mark.parametrize("results", [30, 3000])
+def test_many_results_are_not_encoded_as_a_whole(framing_of, monkeypatch, template, results):
+    framing, read = framing_of(template, observation_tokens=512), []
+    encode = framing.prompts.tokenizer.encode
+    monkeypatch.setattr(
+        framing.prompts.tokenizer, "encode", lambda text, **how: read.append(text) or encode(text, **how)
+    )
+    ids = framing.fitted(["x" * 3000] * results, True, 512)
+    assert ids is None if results > 512 else len(ids) <= 512
+    assert sum(map(len, read)) < 90 * results + 4 * 2 * 64 * 512
+
+
 def test_two_long_results_are_cut_together(framing_of, tokenizer):
     framing = framing_of(QWEN)
     shown = tokenizer.decode(framing.fitted(["a" * 500, "b" * 500], True, 60))

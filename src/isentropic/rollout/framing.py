@@ -44,7 +44,7 @@ class Framing:
         """The frame, with long texts cut to what `room` tokens leave; None where they may not be, or cannot."""
         texts = [sound(text) for text in texts]
         bound = 2 * WIDE * max(room, 1)  # what is longer is not encoded as a whole
-        if all(len(text) <= bound for text in texts) and len(ids := self.frame(texts, ended)) <= room:
+        if sum(map(len, texts)) <= bound and len(ids := self.frame(texts, ended)) <= room:
             return ids
         left = room - len(self.frame(["" for _ in texts], ended))
         while self.turns.cut and left >= len(texts):
