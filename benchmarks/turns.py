@@ -1,6 +1,7 @@
 """What turns cost: the same tokens in one turn, in turns of all answers together, and in turns of each by itself.
 
     python benchmarks/turns.py --out benchmarks/results/turns.json
+    python benchmarks/turns.py --model HuggingFaceTB/SmolLM2-135M-Instruct --dtype bfloat16 --graphs   # on a GPU
 
 A small model of random weights that ends no turn writes on vLLM in this process; a world without work replies after
 each turn, or after a sleep. Cases are run in turn, again and again; the ratio is of the seconds of a case to those of
@@ -23,6 +24,8 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
+import isentropic
+from isentropic.benchmarking.model import sizes as shape_of
 from isentropic.benchmarking.model import write
 from isentropic.rollout.framing import Framing
 from isentropic.rollout.play import Player
@@ -38,6 +41,7 @@ MODEL = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 2048,
     "bos_token_id": None, "eos_token_id": None, "pad_token_id": 0, "tie_word_embeddings": True,
 }  # fmt: skip
+SHAPES = str(Path(isentropic.__file__).parent / "assets" / "architectures.yaml")
 PROMPT, OBSERVED = 16, "w1 w2 w3 w4"
 UNEQUAL = (1, 5, 2, 4, 3)  # turns of the answers in turn, three on average
 
@@ -139,8 +143,12 @@ def timed(
     return seconds, cpu, tokens
 
 
-def measured(sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, rounds: int) -> dict[str, dict[str, float]]:
-    everything = cases(sizes)
+def measured(
+    sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, rounds: int, only: str
+) -> dict[str, dict[str, float]]:
+    known = cases(sizes)
+    bases = {base for name, (base, *_) in known.items() if name.startswith(only)}
+    everything = {name: case for name, case in known.items() if name.startswith(only) or name in bases}
     seconds: dict[str, list[float]] = {name: [] for name in everything}
     cpu: dict[str, list[float]] = {name: [] for name in everything}
     tokens: dict[str, int] = {}
@@ -165,6 +173,20 @@ def measured(sampler: Sampler, encoder: PromptEncoder, sizes: Sizes, rounds: int
     return found
 
 
+def card() -> str | None:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def entry(given: argparse.Namespace) -> dict[str, Any]:
+    """What stands in config.json of the model."""
+    if given.model:
+        return shape_of(given.model, {}, SHAPES)
+    heads = given.hidden // 32
+    shape = {"num_attention_heads": max(4, heads), "num_key_value_heads": max(2, heads // 2)}
+    size = {"hidden_size": given.hidden, "num_hidden_layers": given.layers}
+    return MODEL | shape | size | {"intermediate_size": given.intermediate}
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=int, default=256)
@@ -176,6 +198,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--hidden", type=int, default=64, help="size of the model, in 32 to a head")
     parser.add_argument("--intermediate", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--model", help="whose shape to take in place of these sizes, of assets/architectures.yaml")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--only", default="", help="cases whose names begin with this, and what they are compared with")
     parser.add_argument("--kv-cache-gib", type=float, default=0.5)
     parser.add_argument("--graphs", action="store_true", help="CUDA graphs, on a GPU")
     parser.add_argument("--out", type=Path)
@@ -183,12 +208,9 @@ def main(arguments: list[str] | None = None) -> None:
     sizes = Sizes(given.answers, given.turns, given.tokens, given.workers, given.sleep)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        heads = given.hidden // 32
-        shape = {"num_attention_heads": max(4, heads), "num_key_value_heads": max(2, heads // 2)}
-        size = {"hidden_size": given.hidden, "num_hidden_layers": given.layers}
-        write(path, MODEL | shape | size | {"intermediate_size": given.intermediate})
+        write(path, entry(given))
         sampler = VllmSampler(
-            str(path), dtype="float32", load_format="auto", max_model_len=1024, max_num_seqs=given.answers,
+            str(path), dtype=given.dtype, load_format="auto", max_model_len=1024, max_num_seqs=given.answers,
             max_num_batched_tokens=8192, kv_cache_gib=given.kv_cache_gib, gpu_memory_utilization=0.1,
             enforce_eager=not given.graphs,
             sleep_level=0, tensor_parallel_size=1, logprobs="all", fast_decode=True,
@@ -196,13 +218,18 @@ def main(arguments: list[str] | None = None) -> None:
         sampler.start()
         try:
             encoder = PromptEncoder(AutoTokenizer.from_pretrained(path / "tokenizer"), False, None, (), {})
-            found = measured(sampler, encoder, sizes, given.rounds)
+            found = measured(sampler, encoder, sizes, given.rounds, given.only)
         finally:
             sampler.stop()
     for name, row in found.items():
         print(f"{name:42}" + "  ".join(f"{key} {value:8}" for key, value in row.items()), flush=True)
     if given.out:
-        machine = {"processor": platform.machine(), "threads": torch.get_num_threads(), "torch": torch.__version__}
+        machine = {
+            "processor": platform.machine(),
+            "card": card(),
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        }
         told = vars(given) | {"out": str(given.out)}
         given.out.write_text(json.dumps({**machine, **told, "cases": found}, indent=2) + "\n")
 

@@ -24,6 +24,7 @@ SLOW = [
     "docs/test_site.py",
     "task/test_reasoning_gym.py",
     "launching/test_sweep.py",
+    "test_turns_killed.py",
     "test_turns_on_engines.py",
     "test_benchmarks.py",
     "task/test_long_texts.py",

@@ -2,10 +2,13 @@ import json
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
+
+from isentropic.sampler.vllm.colocated import available
 
 ROOT = Path(__file__).parents[1]
 PARTS = ROOT / "configs/algorithm"
@@ -171,3 +174,24 @@ def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, tmp_
     with pytest.raises(SystemExit):
         script(ROOT / "benchmarks/subjects.py").main([*asked, "seed=x", "--parts", "folder"])
     assert "seed=x is not a whole number" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not available(), reason="vLLM is not installed")
+def test_turns_are_timed_against_as_many_tokens_in_one(tmp_path):
+    arguments = ["--answers=4", "--tokens=4", "--rounds=1", "--only=equal, 3 turns", f"--out={tmp_path}/turns.json"]
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    script = [sys.executable, ROOT / "benchmarks/turns.py", *arguments]
+    result = subprocess.run(script, env=variables, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    found = json.loads((tmp_path / "turns.json").read_text())["cases"]
+    assert list(found)[:1] == ["equal, one turn"] and all(name.startswith("equal, ") for name in found)
+    assert len(found) == 5 and {case["tokens"] for case in found.values()} == {48}
+
+
+def test_the_shape_of_a_model_takes_the_place_of_sizes(script):
+    benchmark = script(ROOT / "benchmarks/turns.py")
+    given = Namespace(model=None, hidden=128, intermediate=384, layers=6)
+    assert (benchmark.entry(given)["hidden_size"], benchmark.entry(given)["num_attention_heads"]) == (128, 4)
+    given.model = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    assert (benchmark.entry(given)["hidden_size"], benchmark.entry(given)["num_attention_heads"]) == (576, 9)

@@ -1,9 +1,12 @@
 """Turn by turn, a conversation must have the ids that its template gives it as a whole."""
 
+import unicodedata
 from itertools import pairwise
 
 import pytest
 from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT, chat_tokenizer
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import AddedToken, PreTrainedTokenizerFast
 
 from isentropic.rollout.framing import Framing
 from isentropic.rollout.prompts import PromptEncoder
@@ -71,6 +74,53 @@ def test_what_looks_like_a_special_token_stays_text(framing_of, tokenizer, templ
     assert text in tokenizer.decode(inside, skip_special_tokens=False)
 
 
+PLAIN_CHAT = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}{{ m.content }}</s>"
+    "{% else %}[INST] {{ m.content }} [/INST]{% endif %}{% endfor %}"
+)
+
+
+def letters(scheme=None, normalizer=None):
+    """A token for each character; a scheme of Metaspace, as Llama 2 and Mistral have, puts a blank before a text."""
+    known = ["<unk>", "</s>", *map(chr, range(32, 127)), "\u2581", "\n"]
+    made = Tokenizer(models.BPE({one: place for place, one in enumerate(known)}, [], unk_token="<unk>"))
+    if scheme:
+        made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
+        made.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    if normalizer:
+        made.normalizer = normalizer
+    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>", unk_token="<unk>", chat_template=PLAIN_CHAT)
+
+
+@pytest.mark.parametrize("text", ["24;", " 24;", "\n24", "\n", "a\nb", "=", "1</s>2", "</s>"])
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_a_blank_before_what_is_encoded_alone_is_not_read(parts, scheme, text):
+    tokenizer = letters(scheme)
+    framing = Framing(PromptEncoder(tokenizer, False, None, (), {}), parts.turns())
+    row = tokenizer.encode("3*8=") + framing.frame([text], True)
+    assert tokenizer.decode(row, clean_up_tokenization_spaces=False) == f"3*8={text}"
+    assert tokenizer.eos_token_id not in row
+
+
+@pytest.mark.parametrize("scheme", ["always", "first", "never"])
+def test_a_frame_of_such_a_tokenizer_is_that_of_the_whole_conversation(parts, scheme):
+    prompts = PromptEncoder(letters(scheme), True, None, (), {})
+    framing = Framing(prompts, parts.turns(role="user", observation_tokens=64))
+    framing.check()
+    frame, whole = framing.frame(["24"], False), framing.ids(framing.messages("3*8", ["24"]))
+    assert frame == whole[whole.index(framing.end) :]
+
+
+@pytest.mark.parametrize("text", ["\uff1ccall\uff1e", "\uff1c|end|\uff1e", "a\uff1ccall>b", "<call>"])
+def test_what_a_normalizer_makes_a_special_token_stays_text(parts, text):
+    tokenizer = letters(normalizer=normalizers.NFKC())
+    tokenizer.add_tokens([AddedToken("<call>", normalized=True), AddedToken("<|end|>", normalized=True, special=True)])
+    framing = Framing(PromptEncoder(tokenizer, False, None, (), {}), parts.turns())
+    assert any(id > tokenizer.vocab_size - 1 for id in tokenizer.encode(text))
+    ids = framing.frame([text], True)
+    assert tokenizer.convert_ids_to_tokens(ids) == list(unicodedata.normalize("NFKC", text))
+
+
 def test_a_template_that_forgets_reasoning_is_kept_or_refused(framing_of):
     framing_of(FORGETS).check()
     framing_of(QWEN, thinking="refuse").check()
@@ -119,6 +169,19 @@ def test_an_observation_that_fits_is_whole_and_one_that_may_not_be_cut_does_not_
     ids = framing.frame(["24 is the result"], True)
     assert framing.fitted(["24 is the result"], True, len(ids)) == ids
     assert framing.fitted(["24 is the result"], True, len(ids) - 1) is None
+
+
+@pytest.mark.parametrize("template", [QWEN, None], ids=["qwen", "plain"])
+@pytest.mark.parametrize("results", [30, 3000])
+def test_many_results_are_not_encoded_as_a_whole(framing_of, monkeypatch, template, results):
+    framing, read = framing_of(template, observation_tokens=512), []
+    encode = framing.prompts.tokenizer.encode
+    monkeypatch.setattr(
+        framing.prompts.tokenizer, "encode", lambda text, **how: read.append(text) or encode(text, **how)
+    )
+    ids = framing.fitted(["x" * 3000] * results, True, 512)
+    assert ids is None if results > 512 else len(ids) <= 512
+    assert sum(map(len, read)) < 90 * results + 4 * 2 * 64 * 512
 
 
 def test_two_long_results_are_cut_together(framing_of, tokenizer):

@@ -1,8 +1,10 @@
 """Episodes of many turns: what is written, what is read between, and how they end."""
 
 import threading
+import warnings
 from dataclasses import dataclass, field
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -306,15 +308,47 @@ def test_a_world_that_cannot_begin_leaves_a_row_without_tokens(parts, play):
     assert batch.mask.sum(-1).tolist() == [2, 0]
 
 
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [
+        (None, "returned None, which has no method step"),
+        ("text", "returned 'text', which has no method step"),
+        (SimpleNamespace(step=lambda text: Reply("", RIGHT)), "which has no method close"),
+    ],
+)
+def test_what_is_no_episode_costs_its_own_answer_alone(parts, play, begun, said):
+    class Odd(Worlds):
+        def begin(self, problem, seed):
+            return begun if problem.reference == 2 else super().begin(problem, seed)
+
+    with pytest.warns(UserWarning, match=rf"Odd\.begin raised TypeError: begin .*{said}"):
+        _, answers = play(Odd([Reply("", RIGHT)]), groups=(0, 1, 2))
+    assert [answer.verdict.status for answer in answers] == ["right", "crash", "right"]
+
+
+def test_an_error_whose_sentence_is_another_each_time_is_said_once(parts, play):
+    names = iter(range(99))
+
+    def fail():
+        raise RuntimeError(f"call {next(names)} failed")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _, answers = play(Worlds([fail]), groups=(0, 1, 2, 3), count=2)
+    assert [answer.verdict.status for answer in answers] == ["crash"] * 8
+    assert sum("step raised RuntimeError: call" in str(one.message) for one in caught) == 1
+
+
 def test_no_text_is_encoded_twice_and_nothing_that_was_written_once(parts, monkeypatch):
     tokenizer, encoded = AutoTokenizer.from_pretrained(parts.model), []
     encode = tokenizer.encode
     monkeypatch.setattr(tokenizer, "encode", lambda text, **rest: encoded.append(text) or encode(text, **rest))
     prompts = PromptEncoder(tokenizer, False, None, (), {})
     assert prompts.appended == 0
-    encoded.clear()
     task = Worlds(lambda problem: [*(Reply(f"{turn}{problem.reference};") for turn in "567"), Reply("", RIGHT)], ";")
     generator = RolloutGenerator(task, scripted(parts, "3;"), prompts, 0, parts.turns())
+    assert not generator.player.framing.prepends
+    encoded.clear()
     decoding = parts.decoding(max_tokens=40, stop=";")
     batch, _ = generator.generate(task.problems("train")[:2], [0, 1], 2, decoding, "train")
     assert text(parts, batch.tokens[3].tolist()) == "2+2=3;52;3;62;3;72;3;"

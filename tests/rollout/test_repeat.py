@@ -50,3 +50,14 @@ def test_what_a_world_raises_is_said_where_it_is_played(parts, end):
 
     task = World(say)
     assert unrepeatable(task, parts.turns(), PROBLEM, ["3;"]) is None and task.closed == 2
+
+
+def test_what_a_world_does_to_its_problem_is_neither_kept_nor_told_of(parts):
+    problem = Problem("1+1=", [2])
+
+    class Spoils(World):
+        def begin(self, given, seed):
+            given.reference.append(len(given.reference))
+            return SimpleNamespace(step=lambda text: Reply(f"{given.reference};"), close=self.close_one)
+
+    assert unrepeatable(Spoils(None), parts.turns(), problem, ["3;"]) is None and problem.reference == [2]

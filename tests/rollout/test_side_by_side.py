@@ -46,3 +46,12 @@ def test_what_hangs_is_given_up_on_and_leaves_its_place_to_the_next():
 
 def test_nothing_to_call_is_no_outcome():
     assert side_by_side([], [], 4, lambda late: None) == []
+
+
+def test_a_limit_beyond_all_clocks_does_not_stop_the_watch():
+    first, second = threading.Event(), threading.Event()
+    threading.Timer(0.2, first.set).start()
+    threading.Timer(5.0, second.set).start()
+    one, other = side_by_side([first.wait, second.wait], [1e18, 0.1], 1, lambda late: None)
+    second.set()
+    assert one.value is True and isinstance(other.error, TimeoutError)

@@ -41,3 +41,12 @@ def test_a_verdict_of_numpy_becomes_plain():
     verdict = Verdict(1.0, True, "right")
     object.__setattr__(verdict, "correct", np.True_)
     assert check_reply(Reply("", verdict)).verdict.correct is True
+
+
+@pytest.mark.parametrize("more", ["5;", None, {"5;"}, b"5;"])
+def test_further_results_are_a_tuple_of_texts(more):
+    reply = Reply("5;")
+    object.__setattr__(reply, "more", more)
+    with pytest.raises(TypeError, match=r"step gave .* as more, where a tuple of texts must be"):
+        check_reply(reply)
+    assert check_reply(Reply("5;", more=("6;",))).more == ("6;",)

@@ -16,6 +16,7 @@ from isentropic.rollout.prompts import PromptEncoder
 from isentropic.rollout.turns import Turns
 
 CALL, RESULT, DOTS = "CALLWRITTEN", "RESULTREAD", "..."
+BEFORE = ("\n", "=", "a")  # texts that another may follow without a blank; one of them is not joined with it
 WIDE = 64  # characters that a token of a long observation is taken to have at most, before it is cut
 TRIED = (('4 "2"',), ("42", "a\nb"), ("",))  # results of one turn: one, two, an empty one
 THOUGHTS = ("call", "<think>\nhm\n</think>\n\ncall")
@@ -33,16 +34,17 @@ class Framing:
         if not self.prompts.chat:
             return self.text_ids("".join(texts))
         end, pieces = self.pieces(texts)
-        ids = [] if ended or end is None else [end]
+        ids, before = [] if ended or end is None else [end], end
         for piece in pieces:
-            ids += [piece] if isinstance(piece, int) else self.text_ids(piece)
+            ids += [piece] if isinstance(piece, int) else self.text_ids(piece, before)
+            before = piece if isinstance(piece, int) else None
         return ids
 
     def fitted(self, texts: Sequence[str], ended: bool, room: int) -> list[int] | None:
         """The frame, with long texts cut to what `room` tokens leave; None where they may not be, or cannot."""
         texts = [sound(text) for text in texts]
         bound = 2 * WIDE * max(room, 1)  # what is longer is not encoded as a whole
-        if all(len(text) <= bound for text in texts) and len(ids := self.frame(texts, ended)) <= room:
+        if sum(map(len, texts)) <= bound and len(ids := self.frame(texts, ended)) <= room:
             return ids
         left = room - len(self.frame(["" for _ in texts], ended))
         while self.turns.cut and left >= len(texts):
@@ -70,16 +72,48 @@ class Framing:
             tail -= 1
         return self.decoded(ids[:head]) + dots + self.decoded(ids[len(ids) - tail :])
 
-    def text_ids(self, text: str) -> list[int]:
-        """Of a text in which nothing is a special token; what looks like one is taken apart."""
+    def text_ids(self, text: str, before: int | None = None) -> list[int]:
+        """Of a text in which nothing is a special token; what looks like one is taken apart.
+
+        `before` is the special token that the text follows, if it follows one.
+        """
+        ids: list[int] = []
+        while self.added and (match := self.added.search(text)):
+            ids += self.behind(text[: match.start() + 1], None if ids else before)
+            text = text[match.start() + 1 :]
+        return ids + self.behind(text, None if ids else before)
+
+    def behind(self, text: str, before: int | None) -> list[int]:
+        """Of a text as it stands in a row: tokenizers may put a blank before what they encode alone."""
         if not text:
             return []
-        parts: list[str] = []
-        while self.added and (match := self.added.search(text)):
-            parts.append(text[: match.start() + 1])
-            text = text[match.start() + 1 :]
-        encode = self.prompts.tokenizer.encode
-        return [id for part in (*parts, text) for id in encode(part, add_special_tokens=False)]
+        ids = self.encoded(text)
+        anchors = BEFORE if before is None else (self.decoded([before]),)
+        for anchor in anchors if self.prepends else ():
+            whole, start = self.encoded(anchor + text), self.encoded(anchor)
+            if whole[: len(start)] == start:
+                ids = whole[len(start) :]
+                break
+        if self.special.isdisjoint(ids):
+            return ids
+        # made by the tokenizer's normalizer, as of characters of full width
+        return [id for symbol in text for id in self.encoded(symbol) if id not in self.special]
+
+    def encoded(self, text: str) -> list[int]:
+        """Ids of a text as the tokenizer writes it alone."""
+        return self.prompts.tokenizer.encode(text, add_special_tokens=False)
+
+    @cached_property
+    def prepends(self) -> bool:
+        """Whether two texts that are encoded one by one become another one than together."""
+        return self.decoded(2 * self.encoded("1")) != "11"
+
+    @cached_property
+    def special(self) -> set[int]:
+        """Ids of what `added` finds, but that of unknown text."""
+        known = self.prompts.tokenizer.added_tokens_decoder
+        ids = {id for id, token in known.items() if len(token.content) > 1 and token.content.strip()}
+        return ids - {self.prompts.tokenizer.unk_token_id}
 
     def decoded(self, ids: list[int]) -> str:
         """Text of ids with special tokens, for messages."""

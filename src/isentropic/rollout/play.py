@@ -7,7 +7,6 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
-from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import RLock
@@ -19,7 +18,7 @@ from isentropic.rollout.side_by_side import Outcome, Threads, after, side_by_sid
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Completion, Decoding, Request, Sampler
 from isentropic.task import Problem, Verdict
-from isentropic.task.environment import Environment, Episode, Reply, check_reply
+from isentropic.task.environment import Environment, Episode, Reply, check_episode, check_reply, own
 
 CUT, SPENT, BROKEN = (Verdict(0.0, False, status) for status in ("unparseable", "budget", "crash"))
 CLOSING = 10.0  # seconds that an episode may take to close
@@ -127,7 +126,7 @@ class Player:
 
         Raises ValueError where two answers are given the same episode, in which each would hear what the other did.
         """
-        calls = [lambda row=row: self.task.begin(own(row.problem), row.world) for row in rows]
+        calls = [lambda row=row: check_episode(self.task.begin(own(row.problem), row.world)) for row in rows]
         begun = side_by_side(calls, [self.turns.seconds] * len(rows), self.turns.workers, lambda late: late.close())
         for row, outcome in zip(rows, begun, strict=True):
             row.seconds += outcome.seconds
@@ -198,10 +197,10 @@ class Player:
         error = outcome.error
         if error is None:
             return None
-        said = f"{type(self.task).__name__}.{method} {described(error)}"
+        said, kind = f"{type(self.task).__name__}.{method} {described(error)}", f"{method} {kind_of(error)}"
         with self.lock:
-            if said not in self.said:
-                self.said.add(said)
+            if kind not in self.said:
+                self.said.add(kind)
                 what = f"{said}; the episode ends there with a reward of 0, here and wherever this happens"
                 warnings.warn(what, stacklevel=2)
         return SPENT if isinstance(error, TimeoutError) else BROKEN
@@ -238,17 +237,18 @@ def described(error: BaseException) -> str:
     said = " ".join(str(error).split())[:200]
     if isinstance(error, TimeoutError):
         return said
+    return f"raised {type(error).__name__}: {said}{place_of(error)}"
+
+
+def kind_of(error: BaseException) -> str:
+    """What it has in common with others of its kind, whose sentences may have a number or a time in them."""
+    return f"{type(error).__name__}{place_of(error)}"
+
+
+def place_of(error: BaseException) -> str:
+    """Where it was raised, to be put behind a sentence."""
     frames = traceback.extract_tb(error.__traceback__)
-    where = f" in {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"raised {type(error).__name__}: {said}{where}"
-
-
-def own(problem: Problem) -> Problem:
-    """A copy for one episode, which may change it as it goes: other answers and later epochs have the same problem."""
-    try:
-        return deepcopy(problem)
-    except TypeError:  # of what cannot be copied, such as a lock
-        return problem
+    return f" in {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def seed_of(name: str) -> int:

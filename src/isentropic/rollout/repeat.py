@@ -6,7 +6,7 @@ from dataclasses import replace
 from isentropic.rollout.side_by_side import side_by_side
 from isentropic.rollout.turns import Turns
 from isentropic.task import Problem
-from isentropic.task.environment import Environment, Reply
+from isentropic.task.environment import Environment, Reply, own
 
 
 def unrepeatable(task: Environment, turns: Turns, problem: Problem, texts: Sequence[str]) -> str | None:
@@ -24,7 +24,7 @@ def unrepeatable(task: Environment, turns: Turns, problem: Problem, texts: Seque
 
 def heard(task: Environment, problem: Problem, texts: Sequence[str]) -> list[Reply]:
     """But for the seconds, which nobody can repeat."""
-    episode = task.begin(problem, 0)
+    episode = task.begin(own(problem), 0)
     try:
         return [replace(episode.step(text), seconds=0.0) for text in texts]
     finally:

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from threading import Condition, Lock, Thread
+from threading import TIMEOUT_MAX, Condition, Lock, Thread
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Threads:
                     Thread(target=self.work, daemon=True).start()
                 if not late:
                     self.watched = min((call.ends for call in self.running), default=inf)
-                    self.timed.wait(None if self.watched == inf else self.watched - now)
+                    self.timed.wait(min(self.watched - now, TIMEOUT_MAX))
             for call in late:
                 error = TimeoutError(f"did not return within {call.limit:g} seconds")
                 call.outcome.set_result(Outcome(None, error, now - call.began))

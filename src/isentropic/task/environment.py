@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import Any, Protocol, get_args, runtime_checkable
@@ -80,10 +81,29 @@ class OfTask(Environment):
         self.task.close()
 
 
+def own(problem: Problem) -> Problem:
+    """A copy for one episode, which may change it as it goes: other answers and later epochs have the same problem."""
+    try:
+        return deepcopy(problem)
+    except TypeError:  # of what cannot be copied, such as a lock
+        return problem
+
+
+def check_episode(episode: Any) -> Episode:
+    """Raises TypeError, a sentence, for what cannot be played."""
+    for method in ("step", "close"):
+        if not callable(getattr(episode, method, None)):
+            raise TypeError(f"begin returned {episode!r:.60}, which has no method {method}")
+    return episode
+
+
 def check_reply(reply: Any) -> Reply:
     """Raises TypeError or ValueError, a sentence, for what no player can go on with."""
     if not isinstance(reply, Reply):
         raise TypeError(f"step returned {reply!r:.60}, where a Reply must be")
+    more: Any = reply.more
+    if not isinstance(more, tuple | list):
+        raise TypeError(f"step gave {more!r:.60} as more, where a tuple of texts must be")
     texts = (reply.text, *reply.more)
     if not all(isinstance(text, str) for text in texts):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"step gave {texts!r:.60} as text, which is no str")

@@ -92,6 +92,7 @@ def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
         detokenize=False,
         output_kind=RequestOutputKind.FINAL_ONLY,
         extra_args={ROW: number},
+        skip_clone=True,  # made for this request alone
     )
 
 
