@@ -102,6 +102,7 @@ class LanguageModel(Settled):
         return cast(nn.ModuleList, self.lm.base_model.layers)
 
     def train(self, mode: bool = True) -> "LanguageModel":
+        """As torch's, but that a model which draws at random while it learns is left in eval."""
         super().train(mode)
         if self.always_eval:
             self.lm.eval()
