@@ -111,9 +111,9 @@ class Framing:
     @cached_property
     def special(self) -> set[int]:
         """Ids of what `added` finds, but that of unknown text."""
-        known = self.prompts.tokenizer.added_tokens_decoder
+        known, unknown = self.prompts.tokenizer.added_tokens_decoder, self.prompts.tokenizer.unk_token_id
         ids = {id for id, token in known.items() if len(token.content) > 1 and token.content.strip()}
-        return ids - {self.prompts.tokenizer.unk_token_id}
+        return {id for id in ids if id != unknown}
 
     def decoded(self, ids: list[int]) -> str:
         """Text of ids with special tokens, for messages."""
