@@ -9,8 +9,8 @@ from isentropic.commands.contamination import main
 DATA = Path(__file__).parents[3] / "shared" / "data"
 FILES = {
     "amc23/test.jsonl": (40, 8, 25),
-    "math500/test.jsonl": (500, 7, 26),
-    "olympiadbench/test.jsonl": (675, 10, 65),
+    "math500/test.jsonl": (500, 8, 27),
+    "olympiadbench/test.jsonl": (675, 10, 69),
     "aime24/test.json": (30, 0, 0),
     "aime25/test.jsonl": (30, 0, 0),
 }
