@@ -4,6 +4,7 @@ import contextlib
 import gc
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -64,6 +65,7 @@ SLOW = [
     "algorithm/test_degenerate.py",
     "reporting/render/test_page.py",
 ]
+COVERED = 2  # of the tests of one function with other values: more of them go over the same lines
 
 
 # Whoever configures logging closes the handlers there are, and absl's closes its stream with it: in a test, pytest's.
@@ -78,9 +80,16 @@ hypothesis.settings.load_profile("any load")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, or one worker would end long after the other."""
+    """What takes long begins first, or one worker would end long after the other; a tracer doubles a test's time."""
     places = {TESTS / name: place for place, name in enumerate(SLOW)}
     items.sort(key=lambda item: places.get(item.path, len(SLOW)))
+    if sys.version_info < (3, 12):  # there a tracer costs little
+        repeats = Counter[tuple[Path, str]]()
+        for item in items:
+            function = item.path, item.name.partition("[")[0]
+            repeats[function] += 1
+            if repeats[function] > COVERED:
+                item.add_marker("no_cover")
 
 
 def pytest_collection_finish() -> None:
