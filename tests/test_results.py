@@ -43,8 +43,11 @@ def test_figures_of_tokens_come_from_committed_files(script, capsys):
     figures.main(str(RESULTS / "countdown_entropy" / "curves.csv.gz"), "stare")
     lifted = [line for line in capsys.readouterr().out.splitlines() if "where lifting raises entropy" in line]
     assert len(lifted) == 1 and lifted[0] in page
-    kept = [line for line in told.splitlines() if line.startswith(("| grpo |", "| stare |"))]
-    assert len(kept) == 2 and all(line in page for line in kept)
+    kept = [line for line in told.splitlines() if line.startswith(("| grpo |", "| stare |", "| smollm2 |"))]
+    assert len(kept) == 3 and all(line in page for line in kept)
+    figures.main(str(RESULTS / "smollm2_calculator" / "curves.csv.gz"))
+    own = [line for line in capsys.readouterr().out.splitlines() if "`" in line and "entropy, nats" not in line]
+    assert len(own) == 12 and all(line in page for line in own)
 
 
 def test_the_table_of_weights_comes_from_committed_rows(script, capsys):

@@ -2,12 +2,13 @@
 
     python docs/results/token_figures.py docs/results/calculator/curves.parquet
     python docs/results/token_figures.py docs/results/countdown_entropy/curves.csv.gz grpo_tuned stare
+    python docs/results/token_figures.py docs/results/smollm2_calculator/curves.csv.gz
     python docs/results/token_figures.py docs/results/tokens.csv.gz
 
 Means over the first and the last 20 rollouts of each run, and over all, where the metric was logged; then over seeds,
-with 95 % t intervals; of the groups that are named, else of all. Then the correlation of the gradient's norm with the
-entropy over a run's rollouts, and where it was logged how the change of entropy that the first order predicts goes with
-what was measured: correlation, and the share of rollouts with one sign.
+with 95 % t intervals, or one by one where there are fewer than three; of the groups that are named, else of all. Then
+the correlation of the gradient's norm with the entropy over a run's rollouts, and where it was logged how the change of
+entropy that the first order predicts goes with what was measured: correlation, and the share of rollouts with one sign.
 
 Of tokens, as samples.jsonl has them: of those whose surprisal is above the entropy, and of those that surprise most in
 good answers, the share whose exact sensitivity is below 0: reinforcing these raises entropy.
@@ -76,7 +77,8 @@ def read(file: str) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, list[s
     """Columns, NaN where they were not logged; the run of each row; runs by group. Of a report's file or a study's."""
     table = pq.read_table(file) if file.endswith(".parquet") else pa.read_csv(file)
     if "run" not in table.column_names:
-        labels, seeds = table["group"].to_pylist(), table["seed"].to_pylist()
+        named = "group" if "group" in table.column_names else "algorithm"
+        labels, seeds = table[named].to_pylist(), table["seed"].to_pylist()
         table = table.append_column("run", [[f"{label},{seed}" for label, seed in zip(labels, seeds, strict=True)]])
         table = table.rename_columns(["step" if name == "rollout" else name for name in table.column_names])
     nothing = np.full(table.num_rows, np.nan)
@@ -133,6 +135,8 @@ def alike(one: np.ndarray, other: np.ndarray) -> float:
 def told(cell: Sequence[float]) -> str:
     if not np.isfinite(cell).all():
         return ""
+    if len(cell) < 3:
+        return ", ".join(f"{one:.{4 if abs(one) < 0.02 else 3}f}" for one in cell)
     point, low, high, _ = intervals(np.array(cell)[:, None])[0]
     digits = 4 if abs(point) < 0.02 else 3
     return f"{point:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
