@@ -88,10 +88,10 @@ hypothesis.settings.load_profile("any load")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, or one worker would end long after the other; a tracer doubles a test's time."""
+    """What takes long begins first, or one worker would end long after the other; coverage traces the first repeats."""
     places = {TESTS / name: place for place, name in enumerate(SLOW)}
     items.sort(key=lambda item: places.get(item.path, len(SLOW)))
-    if sys.version_info < (3, 12):  # there a tracer costs little
+    if sys.version_info < (3, 12):  # later ones trace at little cost; here it doubles a test's time
         repeats = Counter[tuple[Path, str]]()
         for item in items:
             function = item.path, item.name.partition("[")[0]
