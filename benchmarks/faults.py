@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -61,6 +61,7 @@ class Bench:
     grace: float  # seconds that processes may take to end
     kills: int  # at random moments
     seed: int  # of these moments
+    signals: Sequence[str]
     end: float  # of `time.monotonic`, when no further run starts
     folder: Path
     out: Path
@@ -264,7 +265,7 @@ def resumed(bench: Bench, kind: str, settings: list[str]) -> dict[str, Any]:
     bench.keep(found, "whole", bench.start(whole.name, settings).finish())
     again = bench.folder / f"{kind}_again"
     bench.keep(found, "again", bench.start(again.name, settings).finish() | {"against_whole": compared(again, whole)})
-    for name in SIGNALS:
+    for name in bench.signals:
         folder, one = bench.folder / f"{kind}_{name}", found.setdefault(name, {})
         run = bench.start(folder.name, settings)
         if bench.keep(one, "reached", run.reaches(bench.at)):
@@ -332,7 +333,7 @@ def regrouped(bench: Bench) -> dict[str, Any]:
 def orphaned(bench: Bench) -> dict[str, Any]:
     """What a server does, and leaves, whose trainer was ended, gently or not; and what the next start takes away."""
     found = bench.found.setdefault("trainer", {})
-    for name in SIGNALS:
+    for name in bench.signals:
         run = bench.start(f"trainer_{name}", SERVER[bench.device])
         reached = run.reaches(min(bench.at, 3))
         run.process.send_signal(signal.Signals[name])
@@ -382,6 +383,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--every", type=int, default=4, help="rollouts between checkpoints")
     parser.add_argument("--kills", type=int, default=40, help="at random moments of one run")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6, help="of these moments; it is printed")
+    parser.add_argument("--signals", nargs="+", choices=SIGNALS, default=SIGNALS, help="that end runs which go on")
     parser.add_argument("--limit", type=float, default=240, help="seconds of one run")
     parser.add_argument("--budget", type=float, default=540, help="seconds after which no further run starts")
     parser.add_argument("--grace", type=float, default=30, help="seconds that a run's processes may take to end")
@@ -393,7 +395,8 @@ def main(arguments: list[str] | None = None) -> None:
     model = [f"policy.model.path={Path(given.model).absolute()}"] if given.model else []
     bench = Bench(
         given.device, [*SETTINGS[given.device], *model, *given.settings], given.steps, given.at, given.every,
-        given.limit, given.grace, given.kills, given.seed, time.monotonic() + given.budget, work.absolute(), given.out,
+        given.limit, given.grace, given.kills, given.seed, given.signals,
+        time.monotonic() + given.budget, work.absolute(), given.out,
     )  # fmt: skip
     for part in given.parts:
         begun = time.monotonic()
