@@ -1,10 +1,12 @@
 """A comparison as it is to be run: groups by seeds, a run per core, judged at the end; goes on where it stopped.
 
     python benchmarks/study.py benchmarks/studies/grid.yaml logs/grid --cores 16 --minutes 9 --out results
+    python benchmarks/study.py benchmarks/studies/plasticity.yaml logs/plasticity --gpus 2 --each 4 --out results
 
 Runs come in the order of their seeds, all groups of one before the next, so that a cut leaves pairs. When the minutes
 are over runs save and leave, and the same command goes on with them. A run that is judged keeps no weights (0.25 MB are
-left), and `isentropic report logs/grid` finds its scores beside its metrics.
+left), and `isentropic report logs/grid` finds its scores beside its metrics. Where a study has `before`, each run
+goes on from the weights of a training by that and its group's arguments (in logs/plasticity_before), by `common` alone.
 
 On one core of an AMD EPYC (torch 2.13.0+cpu, sampler=transformers, countdown_grid): 0.53 s a rollout, 3.5 s an
 evaluation of 256 x 16, 10 s to start, 15 s to judge: 175 s for a run of grid.yaml, 760 s for one of long.yaml.
@@ -51,6 +53,7 @@ class Study:
     more: dict[str, int] = field(default_factory=dict[str, int])  # label → seeds, where there are more of it
     first: int = 0  # of the seeds
     checkpoints: int = 1  # the last so many are judged
+    before: list[str] = field(default_factory=list[str])  # of a training before each run, with its group's
 
     @property
     def jobs(self) -> list[tuple[str, int]]:
@@ -63,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("study", type=Path, help="a YAML file: common, groups, seeds, more, first, checkpoints")
     parser.add_argument("runs", type=Path, help="where the runs' folders are, or will be")
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="runs at one time")
+    parser.add_argument("--gpus", type=int, default=0, help="the runs share these, and are tied to no core")
+    parser.add_argument("--each", type=int, default=1, help="runs at one time on each GPU")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which runs save and leave")
     parser.add_argument("--out", type=Path, help="where rows.csv and curves.csv.gz are written; else beside the runs")
     parser.add_argument("--judge", action="store_true", help="only judge the one run whose folder `runs` is")
@@ -70,25 +75,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     study = Study(**yaml.safe_load(asked.study.read_text()))
     if asked.judge:
         return judge(asked.runs, study.checkpoints)
-    carry_out(study, asked.study, asked.runs, asked.cores, time.monotonic() + 60 * asked.minutes)
+    free = places(asked.cores, asked.gpus, asked.each)
+    carry_out(study, asked.study, asked.runs, free, time.monotonic() + 60 * asked.minutes)
     write(study, asked.runs, asked.out or asked.runs)
 
 
-def carry_out(study: Study, file: Path, runs: Path, cores: int, deadline: float) -> None:
-    """Each run on a core of its own. What fails is named, and does not keep others from running."""
+@dataclass(frozen=True)
+class Place:
+    """Where a run is: on a core of its own, or on a GPU, one of several there."""
+
+    core: int | None = None
+    gpu: int | None = None
+    of_gpu: int = 0
+
+
+def places(cores: int, gpus: int, each: int) -> list[Place]:
+    if gpus:
+        return [Place(gpu=gpu, of_gpu=number) for number in range(each) for gpu in range(gpus)]
+    there = sorted(os.sched_getaffinity(0))[:cores] if hasattr(os, "sched_getaffinity") else list(range(cores))
+    return [Place(core=core) for core in there]
+
+
+def carry_out(study: Study, file: Path, runs: Path, free: list[Place], deadline: float) -> None:
+    """Each run in a place of its own. What fails is named, and does not keep others from running."""
     waiting, failed = list(study.jobs), 0
-    free = sorted(os.sched_getaffinity(0))[:cores] if hasattr(os, "sched_getaffinity") else list(range(cores))
-    working: dict[int, tuple[tuple[str, int], subprocess.Popen[bytes]]] = {}
+    working: dict[Place, tuple[tuple[str, int], subprocess.Popen[bytes]]] = {}
     while (waiting or working) and time.monotonic() < deadline:
         while free and waiting:
             job = waiting.pop(0)
             if command := next_step(study, file, runs, *job):
-                core = free.pop(0)
-                working[core] = job, started(command, folder_of(runs, *job), core)
-        for core, (job, process) in list(working.items()):
+                place = free.pop(0)
+                working[place] = job, started(command, folder_of(runs, *job), place)
+        for place, (job, process) in list(working.items()):
             if process.poll() is not None:
-                del working[core]
-                free.append(core)
+                del working[place]
+                free.append(place)
                 if process.returncode:
                     failed += 1
                     print(f"{job[0]}, seed {job[1]} failed; see {folder_of(runs, *job)}.log", flush=True)
@@ -111,24 +132,43 @@ def folder_of(runs: Path, label: str, seed: int) -> Path:
 
 
 def next_step(study: Study, file: Path, runs: Path, label: str, seed: int) -> list[str] | None:
-    """To train, to go on, to judge; None for a run that is done."""
+    """To train, to go on, to judge; None for a run that is done. Where there is a training before: that, its export."""
     folder = folder_of(runs, label, seed)
     if (folder / JUDGED).is_file():
         return None
-    status = read_status(folder)
-    if status is not None and status.status == "done":
+    own = [*study.common, *study.groups[label]]
+    if study.before:
+        first = folder_of(runs.with_name(f"{runs.name}_before"), label, seed)
+        if not is_done(first):
+            return training([*study.before, *study.groups[label]], first, seed)
+        weights = first.with_name(f"{seed}_weights")
+        if not weights.is_dir():
+            where = [f"ckpt_path={first}", f"out={weights}", "dtype=float32"]
+            return [sys.executable, "-m", "isentropic", "export", *where]
+        own = [*study.common, f"policy.model.path={weights.absolute()}"]
+    if is_done(folder):
         return [sys.executable, str(Path(__file__).resolve()), str(file), str(folder), "--judge"]
-    own = [*study.common, *study.groups[label], f"seed={seed}", f"hydra.run.dir={folder}", "ckpt_path=last"]
+    return training(own, folder, seed)
+
+
+def is_done(folder: Path) -> bool:
+    status = read_status(folder)
+    return status is not None and status.status == "done"
+
+
+def training(settings: list[str], folder: Path, seed: int) -> list[str]:
+    own = [*settings, f"seed={seed}", f"hydra.run.dir={folder}", "ckpt_path=last"]
     return [sys.executable, "-m", "isentropic.train", *own]
 
 
-def started(command: list[str], folder: Path, core: int) -> subprocess.Popen[bytes]:
+def started(command: list[str], folder: Path, place: Place) -> subprocess.Popen[bytes]:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    variables = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    variables = os.environ | {"HF_HUB_OFFLINE": "1"}
+    variables |= {"OMP_NUM_THREADS": "1"} if place.gpu is None else {"CUDA_VISIBLE_DEVICES": str(place.gpu)}
     with Path(f"{folder}.log").open("ab") as log:
         process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(process.pid, {core})
+    if place.core is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(process.pid, {place.core})
     return process
 
 

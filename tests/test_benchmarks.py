@@ -63,6 +63,13 @@ def test_a_study_takes_all_groups_of_a_seed_before_the_next(script):
     assert study.jobs == [("a", 7), ("b", 7), ("b", 8), ("b", 9)]
 
 
+def test_places_of_a_study_are_cores_or_shares_of_gpus(script):
+    study = script(ROOT / "benchmarks/study.py")
+    assert [place.core for place in study.places(1, 0, 4)] == [min(os.sched_getaffinity(0))]
+    two = study.places(16, 2, 2)
+    assert [place.gpu for place in two] == [0, 1, 0, 1] and len(set(two)) == 4
+
+
 def test_equals_share_a_vote_and_a_marker_says_what_is_voted_for(script):
     votes = script(ROOT / "benchmarks/study.py").votes
     texts, right = (
@@ -102,9 +109,11 @@ def test_the_runs_of_a_study_can_be_composed(script, file):
     study = script(ROOT / "benchmarks/study.py").Study(**yaml.safe_load(file.read_text()))
     assert set(study.more) <= set(study.groups)
     loader = loader_of(CONFIGS)
+    parts = (study.before, study.common) if study.before else (study.common,)
     for own in study.groups.values():
-        cfg = compose(loader, "train", [*study.common, *own])
-        assert cfg.rollout.steps % cfg.trainer.val_check_interval == 0
+        for part in parts:
+            cfg = compose(loader, "train", [*part, *own])
+            assert cfg.rollout.steps % cfg.trainer.val_check_interval == 0
 
 
 @pytest.mark.slow
@@ -124,6 +133,28 @@ def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path,
     head, line = (tmp_path / "out/rows.csv").read_text().splitlines()
     found = dict(zip(head.split(","), line.split(","), strict=True))
     assert (found["group"], found["seed"], found["judged"]) == ("grpo", "0", "1 2") and "t0.5/maj@16" in found
+
+
+@pytest.mark.slow
+def test_a_study_goes_on_from_the_weights_of_a_training_before(script, tmp_path, capsys):
+    small = (
+        "experiment=countdown_grid, sampler=transformers, rollout.steps=1, trainer.val_check_interval=1,"
+        " rollout.batch_size=64, rollout.evaluation.problems=8"
+    )
+    (tmp_path / "tiny.yaml").write_text(
+        f"before: [{small}, policy.optimization.lr=1e-3, policy.optimization.warmup_steps=0]\n"
+        f"common: [{small}, algorithm=grpo, task.largest=9]\n"
+        "seeds: 1\ngroups: {grpo: [algorithm=grpo], stare: [algorithm=stare]}\n"
+    )
+    study, runs = script(ROOT / "benchmarks/study.py"), tmp_path / "runs"
+    study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=2"])
+    assert "2 of 2 runs are done, 0 failed" in capsys.readouterr().out
+    for group in ("grpo", "stare"):
+        cfg = (runs / group / "0/config.yaml").read_text()
+        assert f"path: {tmp_path / 'runs_before' / group / '0_weights'}" in cfg
+        status = json.loads((runs / group / "0/status.json").read_text())
+        assert "algorithm=grpo" in status["overrides"] and "algorithm=stare" not in status["overrides"]
+    assert (tmp_path / "runs_before/stare/0/checkpoints").is_dir()
 
 
 def test_contamination_is_timed_over_the_sets_that_are_there(script, tmp_path):
