@@ -130,7 +130,7 @@ def assemble(
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
-    from isentropic.algorithm.compatibility import check_partial, check_sampler
+    from isentropic.algorithm.compatibility import check_early_logp, check_partial, check_sampler
     from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.callbacks.early_stopping import EarlyStopping
     from isentropic.callbacks.run import SamplerPhases
@@ -172,6 +172,7 @@ def assemble(
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
         check_sampler(algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
+        check_early_logp(policy.early_logp, sampler.returns_logprobs, data.partial or data.one_step_off_policy)
         check_partial(algorithm, sampler.halts, data.max_staleness if data.partial else 0)
     return trainer, policy, data
 

@@ -4,6 +4,7 @@ import pytest
 
 from isentropic.algorithm.clipping import Clipping
 from isentropic.algorithm.compatibility import (
+    check_early_logp,
     check_partial,
     check_parts,
     check_rewards,
@@ -114,6 +115,15 @@ def test_a_sampler_that_lacks_what_is_asked_of_it_is_refused(
     rules = {"truncated_importance": TruncatedImportance(2.0)} if corrected else {}
     with pytest.raises(ValueError, match=sentence):
         check_sampler(replace(algorithm, credit=rules), returns_logprobs, one_step_off_policy, is_remote)
+
+
+def test_log_probs_that_stand_for_a_forward_are_all_told_and_of_this_policy():
+    check_early_logp("policy", returns_logprobs=False, old_tokens=True)
+    check_early_logp("sampler", returns_logprobs=True, old_tokens=False)
+    with pytest.raises(ValueError, match=r"not asked for; take sampler\.logprobs=all"):
+        check_early_logp("sampler", returns_logprobs=False, old_tokens=False)
+    with pytest.raises(ValueError, match=r"some tokens are of older ones; take policy\.early_logp=policy, or"):
+        check_early_logp("sampler", returns_logprobs=True, old_tokens=True)
 
 
 def test_rewards_from_which_a_part_learns_are_let_through(build):

@@ -76,6 +76,7 @@ def policy(tiny_model):
         skip_old_logp_forward=True,
         adapter=None,
         schedule=None,
+        early_logp="policy",
         **settings,
     ):
         algorithm = Algorithm(
@@ -109,7 +110,7 @@ def policy(tiny_model):
             algorithm, MetricCollection([]), ModelSettings(model, "float32", 16, False, "none", False),
             reference, optimization, schedule or Constant(),
             batch_size=8, temperature=temperature, recompute_logp=True,
-            skip_old_logp_forward=skip_old_logp_forward, seed=0, adapter=adapter,
+            skip_old_logp_forward=skip_old_logp_forward, seed=0, adapter=adapter, early_logp=early_logp,
         )  # fmt: skip
         return module
 

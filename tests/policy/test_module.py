@@ -354,6 +354,44 @@ def test_a_rollout_is_read_once_where_it_can_be(policy, fit, rollout):
     assert forwards(plain(policy(skip_old_logp_forward=False)), fit, rollout) == 2
 
 
+@pytest.mark.parametrize("cut", [{}, {"micro_batch": 2}, {"micro_batch": None, "max_tokens_per_micro_batch": 30}])
+def test_what_the_sampler_tells_stands_for_a_forward_before_the_update(policy, fit, rollout, cut):
+    read = policy(**cut)
+    expected = gradient_of(read, fit, rollout)
+    known = replace(rollout, sampler_logp=torch.where(rollout.mask, read.last_rollout.batch.old_logp, torch.nan))
+    spared = policy(**cut, early_logp="sampler")
+    found = gradient_of(spared, fit, known)
+    assert spared.reuse_update_forward and not read.reuse_update_forward
+    assert spared.last_rollout.affected["stare"].any(), "nothing was lifted"
+    assert torch.equal(spared.last_rollout.affected["stare"], read.last_rollout.affected["stare"])
+    torch.testing.assert_close(found[0], expected[0], atol=1e-6, rtol=1e-5)
+    both = {name: value for name, value in found[1].items() if not name.startswith("sampler/")}
+    told = {name: value for name, value in expected[1].items() if not name.startswith("sampler/")}
+    assert both == pytest.approx(told, abs=1e-5, nan_ok=True) and "entropy/mean" in told
+
+
+def test_the_sampler_s_surprisals_open_the_gate_by_their_mean(policy, fit, rollout):
+    for target, opened in ((1.9, False), (2.1, True)):
+        module = policy(early_logp="sampler")
+        object.__setattr__(module.algorithm.control, "target", target)
+        fit(module, [replace(rollout, sampler_logp=torch.full((8, 15), -2.0))])
+        assert bool(module.last_rollout.drive.up) is opened
+
+
+def test_what_a_sampler_cannot_tell_is_refused(policy, fit, rollout):
+    from isentropic.algorithm.credit.top_entropy import TopEntropy
+
+    with pytest.raises(ValueError, match=r"here are 2 with policy\.skip_old_logp_forward=true; take"):
+        policy(early_logp="sampler", mini_batch=4, micro_batch=4)
+    with pytest.raises(ValueError, match=r"found no log-prob of the sampler on \d+ tokens"):
+        fit(policy(early_logp="sampler"), [replace(rollout, sampler_logp=torch.full((8, 15), torch.nan))])
+    algorithm = policy().algorithm
+    rules = {"truncated_importance": TruncatedImportance(1.5)} | algorithm.credit
+    assert replace(algorithm, credit=rules).reads_more_than_logp == ["credit.truncated_importance"]
+    assert replace(algorithm, credit=dict(reversed(rules.items()))).reads_more_than_logp == []
+    assert replace(algorithm, credit={"top": TopEntropy(0.2)}).reads_more_than_logp == ["credit.top"]
+
+
 def test_a_later_update_of_one_micro_batch_is_what_its_credit_reads(policy, fit, rollout):
     rules = {"truncated": WithoutTruncated()}
     lone, cut = (plain(policy(mini_batch=4, micro_batch=size), rules) for size in (4, 2))

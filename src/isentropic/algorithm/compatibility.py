@@ -89,6 +89,23 @@ def check_sampler(algorithm: Algorithm, returns_logprobs: bool, one_step_off_pol
         )
 
 
+def check_early_logp(early_logp: str, returns_logprobs: bool, old_tokens: bool) -> None:
+    """Raises ValueError where policy.early_logp=sampler lacks a sampler's log-probs, or these are of older policies.
+
+    `old_tokens` says that rollouts are drawn before the last update, wholly or in part.
+    """
+    if early_logp == "sampler" and not returns_logprobs:
+        raise ValueError(
+            "policy.early_logp=sampler reads the sampler's log-probs of every token, which are not asked for; take "
+            "sampler.logprobs=all"
+        )
+    if early_logp == "sampler" and old_tokens:
+        raise ValueError(
+            "policy.early_logp=sampler takes what the sampler told for the policy's own, and some tokens are of older "
+            "ones; take policy.early_logp=policy, or rollout.partial=false and rollout.one_step_off_policy=false"
+        )
+
+
 def check_partial(algorithm: Algorithm, halts: bool, max_staleness: int) -> None:
     """Raises ValueError where a sampler cannot halt its answers, or no part corrects for the age of their tokens.
 

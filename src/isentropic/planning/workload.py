@@ -167,7 +167,9 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
         reference_weights=policy["reference"] not in (None, model["path"] if policy["adapter"] else None),
-        reuse_update_forward=reuses_update_forward(policy["skip_old_logp_forward"], updates, algorithm),
+        reuse_update_forward=reuses_update_forward(
+            policy["skip_old_logp_forward"], updates, algorithm, policy.get("early_logp", "policy")
+        ),
         logp_recomputations=updates - 1 if policy["recompute_logp"] and algorithm.credit else 0,
         one_step_off_policy=rollout["one_step_off_policy"],
         engine=answering,

@@ -28,7 +28,15 @@ from isentropic.policy.model.reference import Reference, reference_settings
 from isentropic.policy.optimization import Optimization
 from isentropic.policy.schedule import Schedule
 from isentropic.policy.timing import Clock, timed
-from isentropic.policy.update import Update, UpdateResult, reuses_update_forward, scored
+from isentropic.policy.update import (
+    Source,
+    Update,
+    UpdateResult,
+    check_early_logp,
+    reuses_update_forward,
+    scored,
+    told,
+)
 from isentropic.reductions import masked_mean
 from isentropic.state import Memory
 
@@ -52,6 +60,7 @@ class PolicyModule(LightningModule):
         skip_old_logp_forward: bool,  # where one update is all and nothing asks before, its forward gives old_logp
         seed: int,
         adapter: LoraSettings | None,  # learns in place of the weights, which stay as they are
+        early_logp: Source = "policy",  # whose log-probs parts read that need them before a rollout's only update
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
@@ -66,6 +75,9 @@ class PolicyModule(LightningModule):
         self.updates = batch_size // optimization.mini_batch  # optimizer steps per rollout
         self.temperature, self.recompute_logp, self.seed = temperature, recompute_logp, seed
         self.skip_old_logp_forward = skip_old_logp_forward
+        self.early_logp: Source = early_logp
+        if early_logp == "sampler":
+            check_early_logp(skip_old_logp_forward, self.updates, algorithm)
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for
@@ -145,9 +157,9 @@ class PolicyModule(LightningModule):
 
     @timed("read")
     def score_rollout(self, rollouts: RolloutBatch) -> ScoredBatch:
-        """Old log-probs and those of the reference; NaN where the update's own forward gives them."""
+        """Old log-probs and the reference's; NaN, or the sampler's, where the update's own forward gives them."""
         old = ref = unknown = torch.full_like(rollouts.sampler_logp, torch.nan)
-        stats = TokenStats(old, unknown, unknown)
+        stats = told(rollouts) if self.early_logp == "sampler" else TokenStats(old, unknown, unknown)
         if self.reference or not self.reuse_update_forward:
             micros = self.inference_micro_batches(rollouts)
             stats = stats if self.reuse_update_forward else self.compute_old_logp(rollouts, micros)
@@ -157,7 +169,7 @@ class PolicyModule(LightningModule):
     @property
     def reuse_update_forward(self) -> bool:
         """Whether the update's own forward is the old policy's reading, so that none is needed before."""
-        return reuses_update_forward(self.skip_old_logp_forward, self.updates, self.algorithm)
+        return reuses_update_forward(self.skip_old_logp_forward, self.updates, self.algorithm, self.early_logp)
 
     def vitals(self, batch: ScoredBatch) -> Vitals:
         """What the controller sees: mean entropy over chosen tokens of all ranks, and the share of rollouts done."""

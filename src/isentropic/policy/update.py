@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +26,8 @@ from isentropic.policy.batching.micro_batches import MicroBatch
 from isentropic.policy.model.language_model import LanguageModel
 from isentropic.reductions import totals
 
+Source = Literal["policy", "sampler"]
+
 
 class UpdateResult(NamedTuple):
     """One optimizer step's rows, on this rank, with what the algorithm made of them."""
@@ -44,9 +46,36 @@ def scored(batch: RolloutBatch, old: TokenStats, ref_logp: PerToken) -> ScoredBa
     return ScoredBatch(**rollout, **stats, ref_logp=ref_logp)
 
 
-def reuses_update_forward(skip_old_logp_forward: bool, updates: int, algorithm: Algorithm) -> bool:
-    """Whether the forward of a rollout's only update also gives old log-probs, as nothing needs them earlier."""
-    return skip_old_logp_forward and updates == 1 and not algorithm.reads_policy
+def reuses_update_forward(skip_old_logp_forward: bool, updates: int, algorithm: Algorithm, early_logp: Source) -> bool:
+    """Whether a rollout's only update also gives old log-probs, as nothing needs them earlier or the sampler's do."""
+    return skip_old_logp_forward and updates == 1 and (early_logp == "sampler" or not algorithm.reads_policy)
+
+
+def check_early_logp(skip_old_logp_forward: bool, updates: int, algorithm: Algorithm) -> None:
+    """Raises ValueError where a sampler's log-probs cannot stand for a forward before the update."""
+    if not skip_old_logp_forward or updates > 1:
+        raise ValueError(
+            "policy.early_logp=sampler spares the forward before a rollout's only update, and here are "
+            f"{updates} with policy.skip_old_logp_forward={str(skip_old_logp_forward).lower()}; take "
+            "policy.optimization.mini_batch=${rollout.batch_size} and true, or policy.early_logp=policy"
+        )
+    if more := algorithm.reads_more_than_logp:
+        raise ValueError(
+            f"policy.early_logp=sampler leaves log-probs alone to read before the update, and algorithm.{more[0]} "
+            "reads more of the policy then (a correction of the sampler that stands last does not); take "
+            "policy.early_logp=policy"
+        )
+
+
+def told(batch: RolloutBatch) -> TokenStats:
+    """The sampler's log-probs, and surprisals as entropies, which they are on average; ValueError if any is unknown."""
+    unknown = int((batch.sampler_logp.isnan() & batch.mask).sum())
+    if unknown:
+        raise ValueError(
+            f"policy.early_logp=sampler found no log-prob of the sampler on {unknown} tokens; take "
+            "policy.early_logp=policy"
+        )
+    return TokenStats(batch.sampler_logp, -batch.sampler_logp, torch.full_like(batch.sampler_logp, torch.nan))
 
 
 def unread(batch: ScoredBatch) -> TokenStats:

@@ -21,6 +21,7 @@ class EntroPic(CreditRule):
     """
 
     follows_drive: ClassVar[bool] = True
+    reads_logp_alone: ClassVar[bool] = True
 
     threshold: float  # of a token's probability
 

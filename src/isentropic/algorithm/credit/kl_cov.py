@@ -18,6 +18,7 @@ class KlCov(CreditRule):
     """
 
     adds_kl: ClassVar[bool] = True
+    reads_logp_alone: ClassVar[bool] = True
 
     share: float  # of tokens
     weight: float  # of |log p - log p_old|
