@@ -55,3 +55,6 @@ def test_the_table_of_weights_comes_from_committed_rows(script, capsys):
     page = (RESULTS / "README.md").read_text()
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9 and all(line in page for line in lines)
+    script(RESULTS / "weights.py").countdown(RESULTS / "countdown_weights" / "rows.csv")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 9 and all(line in page for line in lines)

@@ -3,11 +3,13 @@
     python docs/results/weights.py --out docs/results/weights.csv
 
     python docs/results/weights.py --out docs/results/weights.csv --again   # the table alone, of what is there
+    python docs/results/weights.py --countdown docs/results/countdown_weights/rows.csv   # of benchmarks/studies/weights.yaml
 
 The policy is a table of logits (`isentropic.algorithm.toy_policy`): 8 problems, 24 places of 12 tokens, of which three
 decide, 100 rollouts of 16 answers each, four updates. The gate's target is 95 % of the entropy at the start. Printed
 is, at W = 1, the entropy over the last tenth as a share of the target; under it, how much of what then lacks another
-weight gives back. Intervals are t intervals over seeds, of which each has a table of its own.
+weight gives back. Intervals are t intervals over seeds, of which each has a table of its own. Of countdown, one seed:
+entropy over the last tenth, the part given back, and the accuracy of one answer at temperature 0.5.
 """
 
 import argparse
@@ -27,6 +29,8 @@ RATES = (30.0, 100.0, 300.0)  # of gradient descent on logits, whose gradient is
 SEEDS = 5
 ROLLOUTS, GROUP, UPDATES = 100, 16, 4
 TARGET = 0.95  # of the entropy at the start
+COUNTDOWN = {"half": "5e-5", "one": "1e-4", "double": "2e-4"}
+COUNTDOWN_TARGET = 0.15  # nats
 
 
 def run(weight: float, rate: float, seed: int) -> dict[str, float]:
@@ -64,6 +68,21 @@ def table(file: Path) -> None:
         print(f"| {weight:g}{' (entropy / target)' if weight == WEIGHTS[0] else ''} | {' | '.join(cells)} |")
 
 
+def countdown(file: Path) -> None:
+    """W by learning rate, which a group's name has: rate_half_1.05."""
+    with file.open(newline="") as lines:
+        rows = {row["group"]: row for row in csv.DictReader(lines)}
+    print(f"| W | {' | '.join(COUNTDOWN.values())} |\n| --- " + "| --- " * len(COUNTDOWN) + "|")
+    for weight in WEIGHTS:
+        cells: list[str] = []
+        for rate in COUNTDOWN:
+            row, least = rows[f"rate_{rate}_{weight:g}"], float(rows[f"rate_{rate}_1"]["entropy"])
+            back = (float(row["entropy"]) - least) / (COUNTDOWN_TARGET - least)
+            given = "" if weight == WEIGHTS[0] else f", {round(100 * back)} %"
+            cells.append(f"{float(row['entropy']):.3f}{given}; {float(row['t0.5/avg@16']):.3f}")
+        print(f"| {weight:g} | {' | '.join(cells)} |")
+
+
 def shares(rows: list[dict[str, float]], weight: float, rate: float) -> np.ndarray:
     """Entropy at the end over the target, by seed."""
     own = [row for row in rows if (row["weight"], row["rate"]) == (weight, rate)]
@@ -72,9 +91,14 @@ def shares(rows: list[dict[str, float]], weight: float, rate: float) -> np.ndarr
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--countdown", type=Path, help="print the table of a study's rows")
     parser.add_argument("--again", action="store_true", help="print the table of rows that are there")
     asked = parser.parse_args()
+    if asked.countdown:
+        return countdown(asked.countdown)
+    if not asked.out:
+        parser.error("--out is missing")
     if asked.again:
         return table(asked.out)
     rows = [run(weight, rate, seed) for seed in range(SEEDS) for rate in RATES for weight in WEIGHTS]
