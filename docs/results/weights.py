@@ -3,7 +3,7 @@
     python docs/results/weights.py --out docs/results/weights.csv
 
     python docs/results/weights.py --out docs/results/weights.csv --again   # the table alone, of what is there
-    python docs/results/weights.py --countdown docs/results/countdown_weights/rows.csv   # of benchmarks/studies/weights.yaml
+    python docs/results/weights.py --countdown docs/results/countdown_weights/rows.csv   # of studies/weights.yaml
 
 The policy is a table of logits (`isentropic.algorithm.toy_policy`): 8 problems, 24 places of 12 tokens, of which three
 decide, 100 rollouts of 16 answers each, four updates. The gate's target is 95 % of the entropy at the start. Printed
