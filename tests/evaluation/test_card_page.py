@@ -6,6 +6,7 @@ import pytest
 import yaml
 from fixtures.evaluations import flags
 
+from isentropic.evaluation.agreement import Agreement, Counts
 from isentropic.evaluation.card_page import fenced, plain, write_card
 from isentropic.evaluation.contamination import write_contamination
 from isentropic.evaluation.sets import read
@@ -36,8 +37,8 @@ def a_card(an_evaluation, tmp_path):
         }
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
         (folder / "versions.json").write_text(json.dumps({"weights": "ab" * 32, "libraries": {"torch": "2.13"}}))
-        agreed = {"first": "math", "second": HOSTILE, "agreement": 0.9, "answers": 20, "kappa": 0.7, "upper": {}}
-        (folder / "agreement.json").write_text(json.dumps([agreed]))
+        agreed = Agreement("math", HOSTILE, Counts(9, 1, 1, 9), {}, {})
+        (folder / "agreement.json").write_text(json.dumps([agreed.report()]))
         return folder
 
     return write
@@ -70,7 +71,8 @@ def test_a_page_runs_and_loads_nothing_and_shows_every_sign(a_card):
         "&lt;|user|&gt;",
         "Cut off",
         "31744",
-        "kappa 0.700",
+        "math and ",
+        "kappa 0.800",
     ):
         assert told in text, told
 

@@ -164,7 +164,9 @@ def test_a_folder_is_graded_again_with_old_verdicts_beside_the_new(tmp_path):
     assert [list(one.verdicts) for one in after] == [["integer", "boxed_string"]] * 8
     assert [one.right for one in after] == [True, True, False, False, True, False, True, False]
     assert pair.all == Counts(2, 2, 0, 4)
-    assert json.loads((folder / "agreement.json").read_text())[0]["kappa"] == pytest.approx(0.5)
+    (told,) = json.loads((folder / "agreement.json").read_text())
+    assert told["kappa"] == pytest.approx(0.5)
+    assert (told["graders"], told["first"], told["second"]) == (["integer", "boxed_string"], 2, 0)
     cases = [json.loads(line) for line in (folder / "disagreements.jsonl").read_text().splitlines()]
     assert [(case["gold"], case["text"]) for case in cases] == [("25", r"\boxed{025}"), ("7", "Answer: 7")]
     whole = (folder / "answers.jsonl").read_text()

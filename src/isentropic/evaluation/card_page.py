@@ -186,7 +186,7 @@ def agreements(card: Card) -> Iterator[str]:
     for one in card["agreement"] or []:
         kappa = one["kappa"] if isinstance(one["kappa"], str) else number(one["kappa"])
         yield (
-            f"{one['first']} and {one['second']} agree on {one['agreement']:.1%} of {one['answers']:,} answers,"
+            f"{' and '.join(one['graders'])} agree on {one['agreement']:.1%} of {one['answers']:,} answers,"
             f" kappa {kappa}."
         )
         for name in one.get("upper") or {}:
