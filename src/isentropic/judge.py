@@ -108,7 +108,7 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
         if not isinstance(cfg[name], bool):
             raise BadInput(f"{name}={cfg[name]} is neither true nor false")
     cfg.grading = [quoted(one) for one in arguments if is_grading(one)]  # no key of its own, but kept with the others
-    cfg.changed = list(changes(loader, own, cfg))
+    cfg.changed = [*changes(loader, own, cfg), *cfg.grading]
     return cfg, found
 
 
@@ -127,6 +127,7 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: Subject, arguments: Sequ
     tokenizer = tokenizer_of(cfg, subject, served, model)
     with bad_input():
         asked, said = fitted(asked_sets(cfg, protocol, sets, tokenizer), context_of(cfg, model, served))
+        cfg.changed = [*cfg.changed, *said]
     graders = graders_of(protocol, asked, tasks, cfg.grading, stack)
     check_markers(tokenizer, graders)
     said += checked(asked, graders, cfg.allow_unjudgeable)

@@ -90,6 +90,15 @@ def test_the_same_stands_in_markdown_and_json(a_card):
     assert list(card["sets"]) == list(SETS) and card["against"]["sets"][1]["verdict"] == "open"
 
 
+def test_weights_are_told_by_the_begin_of_their_hash_and_a_server_s_by_what_it_has_read(a_card):
+    folder = made(a_card)
+    assert "weights abababababababab\n" in (folder / "card.md").read_text(encoding="utf-8")
+    served = "/models/Qwen2.5-Math-7B, as served by vLLM 0.28.0"
+    (folder / "versions.json").write_text(json.dumps({"weights": served}))
+    write_card(folder)
+    assert f"weights {served}\n" in (folder / "card.md").read_text(encoding="utf-8")
+
+
 def test_a_fence_is_longer_than_any_in_the_text():
     assert fenced("a ```` b").startswith("`````text\n")
     assert plain("a\nb\tc") == "a\nb\tc" and plain("\u200b") == "⟨U+200B⟩"

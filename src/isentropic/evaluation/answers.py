@@ -59,6 +59,13 @@ class Answered:
         """Right, wrong, unparseable, timeout, …, by the grader that decides."""
         return next(iter(self.statuses.values()))
 
+    def check(self) -> None:
+        """Raises ValueError, TypeError or AttributeError for what no evaluation keeps, as of an edited file."""
+        if not (isinstance(self.text, str) and isinstance(self.child, int) and self.verdicts):
+            raise ValueError
+        if self.verdicts.keys() != self.statuses.keys():
+            raise ValueError
+
     def graded(self, verdicts: Mapping[str, bool], statuses: Mapping[str, str], extracted: str | None) -> "Answered":
         """The same answer with other grades."""
         return replace(self, verdicts=verdicts, statuses=statuses, extracted=extracted)
@@ -85,7 +92,8 @@ def read_answers(folder: Path) -> list[Answered]:
     for number, line in enumerate(file.read_text(encoding="utf-8", errors=LONE).split("\n")[:-1], start=1):
         try:
             one = Answered(**json.loads(line))
-        except (ValueError, TypeError):
+            one.check()
+        except (ValueError, TypeError, AttributeError):
             raise ValueError(f"line {number} of {file} is no answer of an evaluation: {line[:60]!r}") from None
         found.setdefault(one.key, one)
     return list(found.values())
@@ -107,7 +115,13 @@ def write_problems(folder: Path, problems: Iterable[Asked]) -> None:
 
 
 def read_problems(folder: Path) -> list[Asked]:
-    """In the order of sets and rows. Raises ValueError for a folder without them."""
+    """In the order of sets and rows. Raises ValueError for a folder without them, and for a line that is none."""
     check_evaluation(folder)
     file = folder / PROBLEMS
-    return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8", errors=LONE).split("\n") if line]
+    found: list[Asked] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8", errors=LONE).split("\n"), start=1):
+        try:
+            found += [Asked(**json.loads(line))] if line else []
+        except (ValueError, TypeError):
+            raise ValueError(f"line {number} of {file} is no problem of an evaluation: {line[:60]!r}") from None
+    return found
