@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from isentropic.runs.files import PROBLEMS, check_evaluation
 
@@ -59,13 +60,6 @@ class Answered:
         """Right, wrong, unparseable, timeout, …, by the grader that decides."""
         return next(iter(self.statuses.values()))
 
-    def check(self) -> None:
-        """Raises ValueError, TypeError or AttributeError for what no evaluation keeps, as of an edited file."""
-        if not (isinstance(self.text, str) and isinstance(self.child, int) and self.verdicts):
-            raise ValueError
-        if self.verdicts.keys() != self.statuses.keys():
-            raise ValueError
-
     def graded(self, verdicts: Mapping[str, bool], statuses: Mapping[str, str], extracted: str | None) -> "Answered":
         """The same answer with other grades."""
         return replace(self, verdicts=verdicts, statuses=statuses, extracted=extracted)
@@ -91,12 +85,21 @@ def read_answers(folder: Path) -> list[Answered]:
     found: dict[Key, Answered] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors=LONE).split("\n")[:-1], start=1):
         try:
-            one = Answered(**json.loads(line))
-            one.check()
+            one = answer_in(json.loads(line))
         except (ValueError, TypeError, AttributeError):
             raise ValueError(f"line {number} of {file} is no answer of an evaluation: {line[:60]!r}") from None
         found.setdefault(one.key, one)
     return list(found.values())
+
+
+def answer_in(kept: Any) -> Answered:
+    """Raises ValueError, TypeError or AttributeError for what no evaluation keeps, as of an edited file."""
+    one = Answered(**kept)
+    if not (isinstance(kept["text"], str) and isinstance(kept["child"], int) and one.verdicts):
+        raise ValueError("an answer has a text, a number and at least one verdict")
+    if one.verdicts.keys() != one.statuses.keys():
+        raise ValueError("a verdict has a status")
+    return one
 
 
 def cut_half_line(file: Path) -> None:
