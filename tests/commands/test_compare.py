@@ -60,6 +60,19 @@ def test_one_set_can_be_compared_alone(two, tmp_path, capsys):
     assert "has no set gsm8k; it has aime" in refused([first, second, "--sets", "gsm8k"], capsys)
 
 
+def test_what_is_no_comparison_is_not_written_over(two, tmp_path, capsys):
+    first, second = two("a", {"aime": flags([1, 1], 2)}), two("b", {"aime": flags([2, 2], 2)})
+    for name in ("answers.jsonl", "config.yaml"):
+        kept = (Path(second) / name).read_bytes()
+        assert f"{name} is there, and holds something else" in refused(
+            [first, second, "--out", f"{second}/{name}"], capsys
+        )
+        assert (Path(second) / name).read_bytes() == kept
+    assert "is there, and holds something else" in refused([first, second, "--out", str(tmp_path)], capsys)
+    for _ in range(2):
+        main([first, second, "--out", f"{second}/compare.json"])
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [

@@ -110,3 +110,14 @@ def test_nothing_to_compare_with_is_said_and_no_set_is_told_twice(tmp_path, an_e
         with pytest.raises(SystemExit) as stopped:
             main([f"train={tmp_path / train}", f"test={test}"])
         assert stopped.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_what_is_no_finding_is_not_written_over(tmp_path, capsys):
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps({"question": "What is one and one?"}) + "\n")
+    with pytest.raises(SystemExit) as stopped:
+        main([f"train={file}", f"test={file}", f"out={file}"])
+    assert stopped.value.code == 2 and "is there, and holds something else" in capsys.readouterr().err
+    for _ in range(2):
+        main([f"train={file}", f"test={file}", f"out={tmp_path}/found.json"])
+    assert json.loads((tmp_path / "found.json").read_text())["train"] and "one and one" in file.read_text()

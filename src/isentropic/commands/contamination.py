@@ -64,6 +64,9 @@ def told(arguments: Sequence[str]) -> None:
     for key in OWN[:2]:
         if not given.get(key):
             raise BadInput(f"{key} has no value; {HINT}")
+    if out := given.get("out"):
+        with bad_input("out"):
+            files.check_replaceable(Path(out), ("train", "limits", "sets"))
     places = {key: [one.strip("'\" ") for one in given[key].strip("[]'\"").split(",")] for key in OWN[:2]}
     cfg = composed(places, further)
     from isentropic.evaluation.contamination import lines, report, seen, without
@@ -75,7 +78,7 @@ def told(arguments: Sequence[str]) -> None:
         made = {"train": list(train.questions)} | report(found, test.sheets)
     count = sum(map(len, train.questions.values()))
     print("\n".join([f"{count} training problems of {', '.join(train.questions)}", "", *lines(found, scores)]))
-    if out := given.get("out"):
+    if out:
         files.write_whole(Path(out), json.dumps(made, indent=1, allow_nan=False) + "\n")
 
 
