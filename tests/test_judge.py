@@ -231,6 +231,20 @@ def test_several_graders_are_asked_and_their_agreement_and_the_comparison_stand_
         judge([*on_file, "grading=[graders.stare.closed=true]"])
 
 
+def test_what_was_cut_and_how_graders_are_set_is_not_the_protocol_s(on_file, tmp_path, capsys):
+    longer = [one for one in on_file if "max_tokens" not in one]
+    how = "graders.math_verify.strictness=math_verify"
+    judge([*longer, how, "sampler.max_model_len=40"])
+    said = capsys.readouterr().out
+    assert f"  not as the protocol has it: {how}" in said
+    changed = json.loads((tmp_path / "eval" / "card.json").read_text())["protocol"]["changed"]
+    assert how in changed and any("tokens in place of the protocol's 20480" in one for one in changed)
+    judge([*longer, how, "sampler.max_model_len=40"])
+    other = [*(one for one in on_file if "folder=" not in one), f"folder={tmp_path}/other"]
+    judge([*other, f"against={tmp_path}/eval"])
+    assert f"against: {tmp_path}/other and {tmp_path}/eval cannot be compared: decoding" in capsys.readouterr().out
+
+
 def test_a_gold_that_the_grader_does_not_call_right_is_refused_unless_allowed(on_file, tmp_path):
     with (tmp_path / "sums.jsonl").open("a") as file:
         file.write(json.dumps({"problem": "1+1=", "answer": "two"}) + "\n")

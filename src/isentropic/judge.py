@@ -108,14 +108,14 @@ def composed(arguments: Sequence[str], subject: str, experiment: str | None) -> 
         if not isinstance(cfg[name], bool):
             raise BadInput(f"{name}={cfg[name]} is neither true nor false")
     cfg.grading = [quoted(one) for one in arguments if is_grading(one)]  # no key of its own, but kept with the others
-    cfg.changed = list(changes(loader, own, cfg))
+    cfg.changed = [*changes(loader, own, cfg), *cfg.grading]
     return cfg, found
 
 
 def run(cfg: DictConfig, protocol: "Protocol", subject: Subject, arguments: Sequence[str], stack: ExitStack) -> None:
     from isentropic.evaluation.answers import write_problems
     from isentropic.evaluation.asking import Asking
-    from isentropic.evaluation.context import fitted, needed
+    from isentropic.evaluation.context import check_known, fitted, needed
     from isentropic.evaluation.folder import begin, keep_versions
     from isentropic.runs.lock import locked
 
@@ -126,7 +126,10 @@ def run(cfg: DictConfig, protocol: "Protocol", subject: Subject, arguments: Sequ
     cfg.policy.model.path = str(model)
     tokenizer = tokenizer_of(cfg, subject, served, model)
     with bad_input():
-        asked, said = fitted(asked_sets(cfg, protocol, sets, tokenizer), context_of(cfg, model, served))
+        context, vocabulary = limits_of(cfg, model, served)
+        asked, said = fitted(asked_sets(cfg, protocol, sets, tokenizer), context)
+        check_known(asked, vocabulary)
+        cfg.changed = [*cfg.changed, *said]
     graders = graders_of(protocol, asked, tasks, cfg.grading, stack)
     check_markers(tokenizer, graders)
     said += checked(asked, graders, cfg.allow_unjudgeable)
@@ -221,14 +224,14 @@ def tokenizer_of(cfg: DictConfig, subject: Subject, served: "Served | None", mod
     return tokenizer
 
 
-def context_of(cfg: DictConfig, model: Path, served: "Served | None") -> int:
-    """Tokens of a prompt and its answer, by the model or server, or less where less is asked for."""
+def limits_of(cfg: DictConfig, model: Path, served: "Served | None") -> tuple[int, int]:
+    """Tokens of a prompt and its answer, by the model or server, or less where less is asked for; and of the model."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(model)
     longest = served.max_model_len if served else getattr(config, "max_position_embeddings", None)
     limits = [limit for limit in (longest, cfg.sampler.max_model_len or None) if limit is not None]
-    return min(limits, default=2**31)
+    return min(limits, default=2**31), getattr(config.get_text_config(), "vocab_size", 2**31)
 
 
 def sampler_of(cfg: DictConfig, subject: Subject, context: int, model: Path) -> "Sampler":

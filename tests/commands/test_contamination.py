@@ -82,3 +82,42 @@ def test_sets_are_named_and_read_as_their_settings_say(tmp_path, capsys):
     assert (
         "1 training problems of gsm8k" in said and "| aime24 | 1 | 1 | 0 | 1 | 1 |" in said and "| amc23 | 1 |" in said
     )
+
+
+def test_files_and_runs_of_one_name_are_all_read(tmp_path, capsys):
+    for place, question in (("a/f", "What is one and one?"), ("b/f", "What is two and two?")):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "x.jsonl").write_text(json.dumps({"question": question}) + "\n")
+    one, two = (tmp_path / place / "f" / "x.jsonl" for place in "ab")
+    main([f"train=[{one},{two},{one}]", f"test=[{one},{two}]"])
+    said = capsys.readouterr().out
+    assert f"2 training problems of f/x.jsonl, f/x.jsonl of {two}" in said
+    assert "| f/x.jsonl | 1 | 1 |" in said and f"| f/x.jsonl of {two} | 1 | 1 |" in said
+
+
+@pytest.mark.degenerate
+def test_nothing_to_compare_with_is_said_and_no_set_is_told_twice(tmp_path, an_evaluation, capsys):
+    first, second = (an_evaluation(tmp_path / name, {"aime": flags([4], 4)}) for name in "ab")
+    (tmp_path / "x.jsonl").write_text(json.dumps({"question": "!?"}) + "\n")
+    (tmp_path / "signs.jsonl").write_text(json.dumps({"question": "(...)"}) + "\n")
+    (tmp_path / "empty.jsonl").write_text("\n")
+    main([f"train={tmp_path / 'x.jsonl'}", f"test={tmp_path / 'signs.jsonl'}"])
+    assert "| 1 | 0 | 0 | 0 | 0 |" in capsys.readouterr().out
+    for test, train, said in (
+        (first, "empty.jsonl", "empty.jsonl is empty; it must hold at least one problem"),
+        (f"[{first},{second}]", "x.jsonl", "has the set aime once more; give evaluations of it one at a time"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            main([f"train={tmp_path / train}", f"test={test}"])
+        assert stopped.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_what_is_no_finding_is_not_written_over(tmp_path, capsys):
+    file = tmp_path / "x.jsonl"
+    file.write_text(json.dumps({"question": "What is one and one?"}) + "\n")
+    with pytest.raises(SystemExit) as stopped:
+        main([f"train={file}", f"test={file}", f"out={file}"])
+    assert stopped.value.code == 2 and "is there, and holds something else" in capsys.readouterr().err
+    for _ in range(2):
+        main([f"train={file}", f"test={file}", f"out={tmp_path}/found.json"])
+    assert json.loads((tmp_path / "found.json").read_text())["train"] and "one and one" in file.read_text()

@@ -1,6 +1,7 @@
 """What an evaluation keeps comes back as it was, also after a kill in the middle of a line."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -49,10 +50,34 @@ def test_an_answer_that_stands_twice_counts_once(tmp_path):
     assert read_answers(tmp_path) == [ONE]
 
 
-def test_a_line_in_the_middle_that_is_no_answer_is_named(tmp_path):
-    (tmp_path / ANSWERS).write_text('{"set": 1}\n')
-    with pytest.raises(ValueError, match=r"line 1 of .* is no answer"):
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        {"text": None},
+        {"child": "0"},
+        {"verdicts": {}, "statuses": {}},
+        {"verdicts": []},
+        {"statuses": {"b": "right"}},
+    ],
+)
+def test_a_line_in_the_middle_that_is_no_answer_is_named(tmp_path, change):
+    add(tmp_path, [ONE])
+    line = '{"set": 1}' if change is None else json.dumps(asdict(ONE) | change)
+    with (tmp_path / ANSWERS).open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(ValueError, match=r"line 2 of .* is no answer"):
         read_answers(tmp_path)
+
+
+def test_a_line_that_is_no_problem_is_named(tmp_path):
+    write_problems(tmp_path, [Asked("aime24", "00ff", 0, "What is x?", "025", "<|user|>What", "ab", 4)])
+    file = tmp_path / "problems.jsonl"
+    file.write_text(file.read_text() + '{"set": "aime2')
+    with pytest.raises(
+        ValueError, match=r"line 2 of .*problems.jsonl is no problem of an evaluation: '\{\"set\": \"aime2'"
+    ):
+        read_problems(tmp_path)
 
 
 def test_a_folder_without_problems_is_none_of_an_evaluation(tmp_path):

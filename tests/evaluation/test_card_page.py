@@ -6,6 +6,7 @@ import pytest
 import yaml
 from fixtures.evaluations import flags
 
+from isentropic.evaluation.agreement import Agreement, Counts
 from isentropic.evaluation.card_page import fenced, plain, write_card
 from isentropic.evaluation.contamination import write_contamination
 from isentropic.evaluation.sets import read
@@ -36,8 +37,8 @@ def a_card(an_evaluation, tmp_path):
         }
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
         (folder / "versions.json").write_text(json.dumps({"weights": "ab" * 32, "libraries": {"torch": "2.13"}}))
-        agreed = {"first": "math", "second": HOSTILE, "agreement": 0.9, "answers": 20, "kappa": 0.7, "upper": {}}
-        (folder / "agreement.json").write_text(json.dumps([agreed]))
+        agreed = Agreement("math", HOSTILE, Counts(9, 1, 1, 9), {}, {})
+        (folder / "agreement.json").write_text(json.dumps([agreed.report()]))
         return folder
 
     return write
@@ -70,7 +71,8 @@ def test_a_page_runs_and_loads_nothing_and_shows_every_sign(a_card):
         "&lt;|user|&gt;",
         "Cut off",
         "31744",
-        "kappa 0.700",
+        "math and ",
+        "kappa 0.800",
     ):
         assert told in text, told
 
@@ -86,6 +88,15 @@ def test_the_same_stands_in_markdown_and_json(a_card):
     assert "\n# no" not in re.sub(r"````text\n.*?\n````", "", text, flags=re.DOTALL)
     card = json.loads((folder / "card.json").read_text())
     assert list(card["sets"]) == list(SETS) and card["against"]["sets"][1]["verdict"] == "open"
+
+
+def test_weights_are_told_by_the_begin_of_their_hash_and_a_server_s_by_what_it_has_read(a_card):
+    folder = made(a_card)
+    assert "weights abababababababab\n" in (folder / "card.md").read_text(encoding="utf-8")
+    served = "/models/Qwen2.5-Math-7B, as served by vLLM 0.28.0"
+    (folder / "versions.json").write_text(json.dumps({"weights": served}))
+    write_card(folder)
+    assert f"weights {served}\n" in (folder / "card.md").read_text(encoding="utf-8")
 
 
 def test_a_fence_is_longer_than_any_in_the_text():

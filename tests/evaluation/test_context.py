@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from isentropic.evaluation.context import fitted, needed
+from isentropic.evaluation.context import check_known, fitted, needed
 from isentropic.evaluation.questions import AskedSet
 from isentropic.sampler import Decoding
 
@@ -29,3 +29,12 @@ def test_a_prompt_without_room_for_an_answer_is_refused():
         fitted([SHORT, LONG], 30)
     with pytest.raises(ValueError, match=r"a shorter evaluation\.protocol\.template or a model that reads more"):
         fitted([LONG], 30)
+
+
+def test_tokens_that_the_model_does_not_have_are_refused():
+    other = replace(SHORT, name="other", prompts=[[1, 2], [], [3, 24]])
+    check_known([SHORT, other], 25)
+    with pytest.raises(
+        ValueError, match="a prompt of other has the token 24, and the model has 24; its tokenizer is that of"
+    ):
+        check_known([SHORT, other], 24)

@@ -52,7 +52,7 @@ ANSWERS = [answer(row, child, text) for row in (0, 1) for child, text in enumera
 
 
 def test_the_first_grader_decides_and_the_others_stand_beside_it():
-    found = graded(ANSWERS, PROBLEMS, [INTEGER, BOXED])
+    found = graded(ANSWERS, PROBLEMS, [INTEGER, BOXED])[0]
     assert [one.right for one in found] == [True, True, False, False, True, False, True, False]
     assert [one.verdicts["boxed_string"] for one in found] == [True, False, False, False, True, False, False, False]
     assert [one.extracted for one in found] == ["25", "25", "26", None, "7", "8", "7", None]
@@ -66,19 +66,24 @@ def test_the_first_grader_decides_and_the_others_stand_beside_it():
 
 def test_verdicts_of_before_stay_and_go_on_to_decide():
     before = [answer(0, 0, r"\boxed{25}", verdicts={"integer": False}), answer(0, 1, "-", verdicts={"integer": False})]
-    found = graded(before, PROBLEMS, [BOXED, INTEGER])
+    found = graded(before, PROBLEMS, [BOXED, INTEGER])[0]
     assert [dict(one.verdicts) for one in found] == [
         {"integer": False, "boxed_string": True, "integer.2": True},
         {"integer": False, "boxed_string": False, "integer.2": False},
     ]
     assert [one.right for one in found] == [False, False] and found[0].extracted == "kept"
-    again = graded(found, PROBLEMS, [BOXED])
+    again = graded(found, PROBLEMS, [BOXED])[0]
     assert again == found, "what a grader has said before is not kept twice"
+    assert graded(found, PROBLEMS, [INTEGER, BOXED]) == (found, ["integer.2", "boxed_string"])
+    more = [*found, answer(0, 2, r"\boxed{25}", verdicts={"integer": False})]
+    assert [list(one.verdicts) for one in graded(more, PROBLEMS, [BOXED])[0]][1:] == [
+        ["integer", "boxed_string", "integer.2"], ["integer", "boxed_string"],
+    ], "what was asked since is judged under the same name"  # fmt: skip
 
 
 def test_a_grader_of_wrong_answers_can_only_raise_the_score():
     lenient = Lenient()
-    found = graded(ANSWERS, PROBLEMS, [BOXED, lenient])
+    found = graded(ANSWERS, PROBLEMS, [BOXED, lenient])[0]
     assert lenient.asked == [one.text for one in found if not one.verdicts["boxed_string"]]
     assert [one.verdicts["lenient"] for one in found] == [True, False, False, True, True, False, True, False]
     assert [one.statuses["lenient"] for one in found][:2] == ["not asked", "wrong"]
@@ -91,14 +96,14 @@ def test_a_grader_of_wrong_answers_can_only_raise_the_score():
 def test_a_share_of_the_right_answers_is_asked_about_and_what_is_doubted_stays_right():
     right = [answer(0, child, r"\boxed{25}", verdicts={"boxed_string": True}) for child in range(2_000)]
     lenient = Lenient(doubt=0.05)
-    found = graded(right, PROBLEMS, [lenient])
+    found = graded(right, PROBLEMS, [lenient])[0]
     assert 60 < len(lenient.asked) < 140
     statuses = [one.statuses["lenient"] for one in found]
     assert statuses.count("doubted") == len(lenient.asked) and statuses.count("not asked") == 2_000 - len(lenient.asked)
     assert all(one.verdicts["lenient"] for one in found)
-    again = graded(list(reversed(right)), PROBLEMS, [Lenient(doubt=0.05)])
+    again = graded(list(reversed(right)), PROBLEMS, [Lenient(doubt=0.05)])[0]
     assert [one.statuses["lenient"] for one in reversed(again)] == statuses, "whatever the order"
-    other = graded(right, PROBLEMS, [Lenient(doubt=0.05, seed=1)])
+    other = graded(right, PROBLEMS, [Lenient(doubt=0.05, seed=1)])[0]
     assert [one.statuses["lenient"] for one in other] != statuses
     (pair,) = agreements(found)
     assert pair.upper == {
@@ -135,7 +140,7 @@ def test_kappa_is_agreement_beyond_chance_and_undefined_where_there_is_one_class
 def test_pairs_are_counted_by_set_over_the_answers_that_both_have_judged():
     sets = [problem(0, "25"), problem(0, "4", "amc23")]
     first = [answer(0, 0, r"\boxed{025}"), answer(0, 0, r"\boxed{4}", "amc23"), answer(0, 1, r"\boxed{5}", "amc23")]
-    found = [*graded(first, sets, [INTEGER, BOXED]), answer(0, 2, "", verdicts={"integer": True})]
+    found = [*graded(first, sets, [INTEGER, BOXED])[0], answer(0, 2, "", verdicts={"integer": True})]
     (pair,) = agreements(found)
     assert (pair.first, pair.second, pair.all) == ("integer", "boxed_string", Counts(1, 1, 0, 1))
     assert pair.sets == {"aime24": Counts(0, 1, 0, 0), "amc23": Counts(1, 0, 0, 1)}
@@ -145,7 +150,7 @@ def test_pairs_are_counted_by_set_over_the_answers_that_both_have_judged():
 def kept(folder):
     folder.mkdir(exist_ok=True)
     write_problems(folder, PROBLEMS)
-    add(folder, graded(ANSWERS, PROBLEMS, [INTEGER]))
+    add(folder, graded(ANSWERS, PROBLEMS, [INTEGER])[0])
     return folder
 
 
@@ -164,7 +169,9 @@ def test_a_folder_is_graded_again_with_old_verdicts_beside_the_new(tmp_path):
     assert [list(one.verdicts) for one in after] == [["integer", "boxed_string"]] * 8
     assert [one.right for one in after] == [True, True, False, False, True, False, True, False]
     assert pair.all == Counts(2, 2, 0, 4)
-    assert json.loads((folder / "agreement.json").read_text())[0]["kappa"] == pytest.approx(0.5)
+    (told,) = json.loads((folder / "agreement.json").read_text())
+    assert told["kappa"] == pytest.approx(0.5)
+    assert (told["graders"], told["first"], told["second"]) == (["integer", "boxed_string"], 2, 0)
     cases = [json.loads(line) for line in (folder / "disagreements.jsonl").read_text().splitlines()]
     assert [(case["gold"], case["text"]) for case in cases] == [("25", r"\boxed{025}"), ("7", "Answer: 7")]
     whole = (folder / "answers.jsonl").read_text()

@@ -122,6 +122,8 @@ def test_only_some_of_the_sets():
     "change, said",
     [
         ({"only": ["aime99"]}, r"only=\[aime99\] is no set of mine; there are aime24, math500\[100\], amc23"),
+        ({"only": []}, r"only=\[\] leaves no set to be asked"),
+        ({"exams": {}}, r"exams=\{\} leaves no set to be asked"),
         ({"template": "no place"}, "has no {question}"),
         ({"system": "Be brief."}, "chat=false is plain text"),
         ({"graders": []}, "leaves no one to judge"),

@@ -15,10 +15,18 @@ def test_a_model_s_folder(tiny_model):
     assert tiny_model.endswith(subject.name)
 
 
-def test_a_server_whose_name_holds_no_password():
-    subject = subject_of("http://node7:8000/")
+@pytest.mark.parametrize("given", ["http://node7:8000", "http://node7:8000/", "http://node7:8000/v1/"])
+def test_a_server_is_the_same_with_and_without_v1(given):
+    subject = subject_of(given)
     assert (subject.name, subject.url) == ("node7-8000", "http://node7:8000")
-    assert subject_of("http://me:secret@node7:8000").name == "node7-8000"
+    assert subject_of("HTTP://node7:8000").url == "HTTP://node7:8000"
+    assert subject_of("http://node7:8000/a/v1").name != subject_of("http://node7:8000/b/v1").name
+
+
+def test_a_password_is_refused_and_not_repeated():
+    with pytest.raises(ValueError, match="subject is a URL with a name or a password") as refused:
+        subject_of("http://me:secret@node7:8000")
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +40,7 @@ def test_a_server_whose_name_holds_no_password():
         ("http://", "names no server; write http://host:port"),
         ("http://node7:99999", "names no server: Port out of range"),
         ("https://[::1", "names no server: "),
+        ("http://node7:8000/?model=a", "is a page of a server; write http://host:port"),
     ],
 )
 def test_what_is_no_subject_is_said_in_one_sentence(tiny_model, tmp_path, given, said):

@@ -98,6 +98,7 @@ def test_a_path_of_ones_own_comes_before_the_folder_of_the_data(tmp_path):
         ("minerva", "minerva_math/test.jsonl", {"problem": "?", "gold": 1}, r"lacks answer and solution; its columns"),
         ("svamp", "svamp/test.jsonl", {"Question": "?", "Answer": 1.0}, r"lacks Body; its columns are Question"),
         ("gsm8k", "gsm8k/test.jsonl", {"question": "?", "answer": "7"}, r"line 1 of .* has no answer after '####' in"),
+        ("math500", "math500/test.jsonl", {"problem": "?", "answer": " "}, r"line 1 of .* has an empty answer"),
         ("amc23", "amc23/valid.jsonl", {"question": "?", "answer": 7},
          r"amc23/test\.jsonl is not there, nor one of \.jsonl, .*; its folder holds valid\.jsonl"),
         ("mawps", "other.jsonl", {}, r"task\.test\.mawps\.file=.*/mawps is not there; set paths\.data to the folder"),

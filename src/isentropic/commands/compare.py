@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isentropic.config.refused import refuse
-from isentropic.runs.files import check_evaluation, write_whole
+from isentropic.runs.files import check_evaluation, check_replaceable, write_whole
 
 if TYPE_CHECKING:
     from isentropic.evaluation.paired import Difference
@@ -42,8 +42,9 @@ def main(arguments: list[str]) -> None:
     try:
         check_evaluation(asked.first)
         check_evaluation(asked.second)
-        found = compared(asked.first, asked.second, only)
         out = asked.out or asked.first / FILE
+        check_replaceable(out, ("first", "second", "sets"))
+        found = compared(asked.first, asked.second, only)
         write_whole(out, text_of(asked.first, asked.second, found))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

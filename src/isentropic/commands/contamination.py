@@ -41,6 +41,12 @@ class Found:
     questions: dict[str, list[str]]
     sheets: "list[Sheet]"
 
+    def add(self, name: str, place: str, questions: list[str]) -> None:
+        """With the place where another has the name. Raises BadInput where there are none."""
+        if not questions:
+            raise BadInput(f"{place} is empty; it must hold at least one problem")
+        self.questions[f"{name} of {place}" if name in self.questions else name] = questions
+
 
 def main(arguments: Sequence[str]) -> None:
     read_environment()
@@ -58,6 +64,9 @@ def told(arguments: Sequence[str]) -> None:
     for key in OWN[:2]:
         if not given.get(key):
             raise BadInput(f"{key} has no value; {HINT}")
+    if out := given.get("out"):
+        with bad_input("out"):
+            files.check_replaceable(Path(out), ("train", "limits", "sets"))
     places = {key: [one.strip("'\" ") for one in given[key].strip("[]'\"").split(",")] for key in OWN[:2]}
     cfg = composed(places, further)
     from isentropic.evaluation.contamination import lines, report, seen, without
@@ -69,7 +78,7 @@ def told(arguments: Sequence[str]) -> None:
         made = {"train": list(train.questions)} | report(found, test.sheets)
     count = sum(map(len, train.questions.values()))
     print("\n".join([f"{count} training problems of {', '.join(train.questions)}", "", *lines(found, scores)]))
-    if out := given.get("out"):
+    if out:
         files.write_whole(Path(out), json.dumps(made, indent=1, allow_nan=False) + "\n")
 
 
@@ -95,24 +104,26 @@ def read(cfg: DictConfig, key: str, places: Sequence[str], column: str | None) -
     from isentropic.evaluation.sets import read as sheets_of
 
     found = Found({}, [])
-    for place in places:
+    for place in dict.fromkeys(places):
         path = Path(place).expanduser()
         if (path / files.PROBLEMS).is_file():
             with bad_input(f"{key}={place}"):
                 sheets = sheets_of(path)
+            if again := next((sheet.set for sheet in sheets if sheet.set in found.questions), None):
+                raise BadInput(f"{key}={place} has the set {again} once more; give evaluations of it one at a time")
             found.sheets.extend(sheets)
             found.questions.update({sheet.set: [one.question for one in sheet.problems] for sheet in sheets})
         elif (path / files.CONFIG).is_file():
             names, prompts = trained_on(path)
             if not names:
                 raise BadInput(f"{key}={place}: its task makes up its problems, so there is no set to compare with")
-            found.questions["+".join(names)] = prompts
+            found.add("+".join(names), place, prompts)
         elif path.exists() or path.suffix:
             with bad_input(f"{key}={place}"):
                 name = f"{path.parent.name}/{path.name}" if path.is_file() else path.name
-                found.questions[name] = list(of_file(key, place, column))
+                found.add(name, place, list(of_file(key, place, column)))
         else:
-            found.questions[place] = of_set(cfg, key, place)
+            found.add(place, place, of_set(cfg, key, place))
     return found
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
@@ -40,8 +40,13 @@ class Lent:
 def experiment_of(subject: str) -> str | None:
     """What a model's folder says of itself, as the one that ships with the package does."""
     file = Path(subject).expanduser() / HINT
+    if not file.is_file():
+        return None
     with bad_input(str(file)):
-        return str(json.loads(file.read_text(encoding="utf-8"))["experiment"]) if file.is_file() else None
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(found, Mapping) or not isinstance(cast(Mapping[str, Any], found).get("experiment"), str):
+            raise ValueError('it must be as {"experiment": "quickstart"}')
+        return str(found["experiment"])
 
 
 def lent_by(subject: str, experiment: str | None, loader: ConfigLoader) -> Lent:

@@ -107,5 +107,7 @@ def told(folder: Path, cfg: DictConfig, arguments: Sequence[str]) -> list[str]:
         except BadInput as error:
             lines.append(f"what the run has learnt from cannot be read, so nothing is said of contamination: {error}")
     with bad_input("against"):
-        write_card(folder, shlex.join(["isentropic", "eval", *arguments]), cfg.against and Path(cfg.against))
+        card = write_card(folder, shlex.join(["isentropic", "eval", *arguments]), cfg.against and Path(cfg.against))
+    if card["against"] and card["against"]["refused"]:
+        lines.append(f"against: {card['against']['refused']}")
     return [*lines, *found["warnings"], f"evaluation: {folder}; its card: {folder / 'card.html'}"]

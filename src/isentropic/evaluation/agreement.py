@@ -62,7 +62,7 @@ class Agreement:
     def report(self) -> dict[str, object]:
         """For agreement.json: all answers, then by set."""
         sets = {name: counts.report() for name, counts in self.sets.items()}
-        return {"first": self.first, "second": self.second, **self.all.report(), "sets": sets, "upper": self.upper}
+        return {"graders": [self.first, self.second], **self.all.report(), "sets": sets, "upper": self.upper}
 
     def sentence(self) -> str:
         """Share, kappa and who alone calls how many right; what an upper reading confirmed and doubted."""

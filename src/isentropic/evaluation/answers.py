@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from isentropic.runs.files import PROBLEMS, check_evaluation
 
@@ -84,11 +85,21 @@ def read_answers(folder: Path) -> list[Answered]:
     found: dict[Key, Answered] = {}
     for number, line in enumerate(file.read_text(encoding="utf-8", errors=LONE).split("\n")[:-1], start=1):
         try:
-            one = Answered(**json.loads(line))
-        except (ValueError, TypeError):
+            one = answer_in(json.loads(line))
+        except (ValueError, TypeError, AttributeError):
             raise ValueError(f"line {number} of {file} is no answer of an evaluation: {line[:60]!r}") from None
         found.setdefault(one.key, one)
     return list(found.values())
+
+
+def answer_in(kept: Any) -> Answered:
+    """Raises ValueError, TypeError or AttributeError for what no evaluation keeps, as of an edited file."""
+    one = Answered(**kept)
+    if not (isinstance(kept["text"], str) and isinstance(kept["child"], int) and one.verdicts):
+        raise ValueError("an answer has a text, a number and at least one verdict")
+    if one.verdicts.keys() != one.statuses.keys():
+        raise ValueError("a verdict has a status")
+    return one
 
 
 def cut_half_line(file: Path) -> None:
@@ -107,7 +118,13 @@ def write_problems(folder: Path, problems: Iterable[Asked]) -> None:
 
 
 def read_problems(folder: Path) -> list[Asked]:
-    """In the order of sets and rows. Raises ValueError for a folder without them."""
+    """In the order of sets and rows. Raises ValueError for a folder without them, and for a line that is none."""
     check_evaluation(folder)
     file = folder / PROBLEMS
-    return [Asked(**json.loads(line)) for line in file.read_text(encoding="utf-8", errors=LONE).split("\n") if line]
+    found: list[Asked] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8", errors=LONE).split("\n"), start=1):
+        try:
+            found += [Asked(**json.loads(line))] if line else []
+        except (ValueError, TypeError):
+            raise ValueError(f"line {number} of {file} is no problem of an evaluation: {line[:60]!r}") from None
+    return found

@@ -17,6 +17,7 @@ from isentropic.runs.files import write_whole
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
+HASH = re.compile(r"([0-9a-f]{16})[0-9a-f]{48}")  # of which the first quarter tells one from another
 HEADS = ("set", "avg@k", "pass@k", "maj@k", "tokens", "truncated", "unparseable", "contaminated")
 
 
@@ -64,9 +65,10 @@ def plain(text: object) -> str:
 def facts(card: Card) -> list[str]:
     """Subject, hash of weights, protocol and grader."""
     weights = card["weights"]
+    shown = HASH.sub(r"\1", str(weights)) if weights else "of unknown hash"
     return [
         str(card["subject"]),
-        f"weights {str(weights)[:16] if weights else 'of unknown hash'}",
+        f"weights {shown}",
         f"protocol {card['protocol']['name']}"
         + (f", grade {card['protocol']['grade']}" if card["protocol"]["grade"] else "")
         + (", with other settings than its own" if card["protocol"]["changed"] else ""),
@@ -186,7 +188,7 @@ def agreements(card: Card) -> Iterator[str]:
     for one in card["agreement"] or []:
         kappa = one["kappa"] if isinstance(one["kappa"], str) else number(one["kappa"])
         yield (
-            f"{one['first']} and {one['second']} agree on {one['agreement']:.1%} of {one['answers']:,} answers,"
+            f"{' and '.join(one['graders'])} agree on {one['agreement']:.1%} of {one['answers']:,} answers,"
             f" kappa {kappa}."
         )
         for name in one.get("upper") or {}:

@@ -6,11 +6,13 @@ from typing import Any, cast
 
 import yaml
 
+from isentropic.evaluation.protocol import parsed
 from isentropic.evaluation.sets import Sheet, read
 from isentropic.runs import files
 
 MOST = 6  # differences that are listed
-RULES = ("rule", "grader", "graders")  # of config.yaml, beside the protocol's: how graders judge
+TASK = "task"  # the grader that judges by a task, or by the rule where the set is none of a task
+OF_DATA = ("train", "test", "seed", "test_seed", "held_out", "drop_near", "bad_answers")  # what a task poses
 OF_THE_MACHINE = ("workers", "timeout", "memory", "cage", "devices", "batch")
 Settings = Mapping[str, Any]
 
@@ -54,6 +56,13 @@ def differences(ours: Sequence[Sheet], theirs: Sequence[Sheet]) -> Iterator[str]
         if unlike:
             row = a[unlike[0]].row
             yield f"{name} has other prompts for {len(unlike)} of {len(a)} problems, the first in row {row}"
+        unlike = [key for key in a if key in b and a[key].gold != b[key].gold]
+        if unlike:
+            one, two = a[unlike[0]], b[unlike[0]]
+            yield (
+                f"{name} has other golds for {len(unlike)} of {len(a)} problems, the first in row {one.row}:"
+                f" {said(one.gold)} and {said(two.gold)}"
+            )
         names = [decided_by(sheet) for sheet in (mine[name], other[name])]
         if names[0] != names[1]:
             yield f"{name} is judged by {names[0]} and by {names[1]}"
@@ -83,7 +92,7 @@ def settings(folder: Path) -> Settings:
 
 
 def apart(sheets: Sequence[Sheet], ours: Settings, theirs: Settings) -> Iterator[str]:
-    """What differs in the decoding of a set, and in how graders judge."""
+    """What differs in the decoding of a set, and in how its grader judges."""
     for sheet in sheets:
         how = [decoding(config, sheet.set) for config in (ours, theirs)]
         if None in how:
@@ -91,8 +100,26 @@ def apart(sheets: Sequence[Sheet], ours: Settings, theirs: Settings) -> Iterator
             yield f"the config.yaml of the {which} does not tell how {sheet.set} was decoded"
         else:
             yield from unlike(f"decoding of {sheet.set}", *how)
-    for name in RULES:
-        yield from unlike(name, ours.get(name), theirs.get(name))
+    found: dict[str, tuple[Any, Any]] = {}
+    for sheet in sheets:
+        here, there = judging(sheet, ours), judging(sheet, theirs)
+        found |= {key: (here.get(key), there.get(key)) for key in here | there}
+    for key, both in found.items():
+        yield from unlike(key, *both)
+
+
+def judging(sheet: Sheet, config: Settings) -> dict[str, Any]:
+    """Settings of the grader that decides a set, by their keys: those of others decide nothing."""
+    name = decided_by(sheet)
+    if name != TASK:
+        given = (str(one).partition("=") for one in config.get("grading") or ())
+        of_it = {key: value for key, _, value in given if key.startswith(f"graders.{name}.")}
+        return {key: value for key, value in of_it.items() if key.rpartition(".")[2] not in OF_THE_MACHINE}
+    base = parsed(sheet.set)[0]
+    task = (config.get("tasks") or {}).get(base)
+    if task is None:
+        return {"rule": config.get("rule")}
+    return {f"tasks.{base}": {key: value for key, value in task.items() if key not in OF_DATA}}
 
 
 def decoding(config: Settings, name: str) -> Any:

@@ -33,6 +33,17 @@ def fitted(sets: Sequence[AskedSet], context: int) -> tuple[list[AskedSet], list
     return found, said
 
 
+def check_known(sets: Sequence[AskedSet], vocabulary: int) -> None:
+    """Raises ValueError for a prompt with a token that the model does not have, as of another model's tokenizer."""
+    for one in sets:
+        most = max((max(ids, default=0) for ids in one.prompts), default=0)
+        if most >= vocabulary:
+            raise ValueError(
+                f"a prompt of {one.name} has the token {most}, and the model has {vocabulary:,}; its tokenizer is"
+                " that of another"
+            )
+
+
 def needed(sets: Sequence[AskedSet]) -> int:
     """Tokens of the longest prompt with its answer."""
     return max(one.longest + one.decoding.max_tokens for one in sets)

@@ -9,7 +9,7 @@ from typing import Any
 
 from isentropic.evaluation.grader import Grade, Grader, Item
 from isentropic.sampler import Decoding, Sampler
-from isentropic.sampler.vllm.http import Service
+from isentropic.sampler.vllm.http import Service, first_choice, models
 from isentropic.task.answers import last_box
 
 WORDS = {"CORRECT": "A", "INCORRECT": "B", "INVALID": "C"}
@@ -85,7 +85,7 @@ class ModelGrader(Grader):
 
     def ask_server(self, items: Sequence[Item]) -> list[str | None]:
         """What the served model says of each item, `requests` at a time; None where it refuses one."""
-        served = str(self.service.call("/v1/models", get=True)["data"][0]["id"])
+        served = str(models(self.service)[0]["id"])
         with ThreadPoolExecutor(self.requests) as askers:
             return list(askers.map(lambda item: self.ask_one(served, item), items))
 
@@ -102,7 +102,8 @@ class ModelGrader(Grader):
                 "seed": 0,
             }
             try:
-                return str(self.service.call("/v1/chat/completions", body)["choices"][0]["message"]["content"] or "")
+                said = first_choice(self.service.call("/v1/chat/completions", body)).get("message") or {}
+                return str(said.get("content") or "")
             except RuntimeError as error:
                 if "with 400" not in str(error):
                     raise

@@ -1,6 +1,6 @@
 """Several graders on the same answers: the first decides, and one may be asked only about what it calls wrong."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain, count
 
@@ -11,8 +11,10 @@ NOT_ASKED, CONFIRMED, DOUBTED = "not asked", "confirmed", "doubted"  # by an upp
 Places = Mapping[tuple[str, str], Asked]  # by set and problem
 
 
-def graded(answers: Sequence[Answered], problems: Sequence[Asked], graders: Sequence[Grader]) -> list[Answered]:
-    """With the graders' verdicts beside those that the answers have; nothing else moves.
+def graded(
+    answers: Sequence[Answered], problems: Sequence[Asked], graders: Sequence[Grader]
+) -> tuple[list[Answered], list[str]]:
+    """With the graders' verdicts beside those that the answers have, and the names that these have.
 
     Where a grader of that name has said something else before, the new one has a number behind its name. The first of
     all decides. Raises ValueError for an answer to a problem that is not there, and for a grader of wrong answers alone
@@ -23,15 +25,13 @@ def graded(answers: Sequence[Answered], problems: Sequence[Asked], graders: Sequ
         if (one.set, one.problem) not in asked:
             raise ValueError(f"an answer is to problem {one.problem} of {one.set}, which is not among the problems")
     items = [item_of(one, asked) for one in answers]
-    found = list(answers)
+    found, names = list(answers), list[str]()
     for grader in graders:
         decided = [one.right if one.verdicts else None for one in found]
         grades = read_by(grader, items, [one.key for one in found], decided)
-        if all(said_before(one, grader.name, grade) for one, grade in zip(found, grades, strict=True)):
-            continue
-        name = free(grader.name, {name for one in found for name in one.verdicts})
-        found = [with_grade(one, name, grade) for one, grade in zip(found, grades, strict=True)]
-    return found
+        names.append(next(name for name in numbered(grader.name) if agrees(name, found, grades)))
+        found = [with_grade(one, names[-1], grade) for one, grade in zip(found, grades, strict=True)]
+    return found, names
 
 
 def judged(items: Sequence[Item], keys: Sequence[Key], graders: Mapping[str, Grader]) -> dict[str, list[Grade]]:
@@ -87,12 +87,14 @@ def with_grade(one: Answered, name: str, grade: Grade) -> Answered:
     return one.graded({**one.verdicts, name: grade.right}, {**one.statuses, name: grade.status}, extracted)
 
 
-def said_before(one: Answered, name: str, grade: Grade) -> bool:
-    """Whether the grader gave this same grade when the answer was kept."""
-    return one.verdicts.get(name) == grade.right and one.statuses[name] == grade.status
+def agrees(name: str, answers: Sequence[Answered], grades: Sequence[Grade]) -> bool:
+    """Whether no answer has another grade by this name."""
+    return all(
+        name not in one.verdicts or (one.verdicts[name], one.statuses[name]) == (grade.right, grade.status)
+        for one, grade in zip(answers, grades, strict=True)
+    )
 
 
-def free(name: str, taken: set[str]) -> str:
-    """An earlier grader of the same name keeps its verdicts."""
-    names = chain([name], (f"{name}.{number}" for number in count(2)))
-    return next(one for one in names if one not in taken)
+def numbered(name: str) -> Iterator[str]:
+    """The name itself, then with numbers from 2 on: an earlier grader of the same name keeps its verdicts."""
+    return chain([name], (f"{name}.{number}" for number in count(2)))

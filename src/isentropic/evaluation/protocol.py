@@ -56,6 +56,8 @@ class Protocol:
             raise ValueError(f"system={self.system!r:.40} is for a chat, and chat=false is plain text")
         if not self.graders:
             raise ValueError("graders=[] leaves no one to judge the answers")
+        if not self.exams or self.only == []:
+            raise ValueError(f"{'exams={}' if not self.exams else 'only=[]'} leaves no set to be asked")
         names = [name for exam in self.exams.values() for name in exam.sets]
         bases = [parsed(name)[0] for name in names]
         if again := next((name for name in bases if bases.count(name) > 1), None):

@@ -32,14 +32,10 @@ def regrade(folder: Path, graders: Sequence[Grader]) -> tuple[dict[str, SetScore
         before = read_answers(folder)
         if not before:
             raise ValueError(f"{folder} holds no answers yet; there is nothing to judge")
-        after = graded(before, problems, graders)
+        after, names = graded(before, problems, graders)
         text = "".join(json.dumps(asdict(one)) + "\n" for one in after)
         write_whole(folder / ANSWERS, text)
-        old = {name for one in before for name in one.verdicts}
-        named = {grader.name for grader in graders}
-        scores = {
-            name: scores_of(name, after, problems) for name in after[0].verdicts if name in named or name not in old
-        }
+        scores = {name: scores_of(name, after, problems) for name in names}
         for name, found in scores.items():
             text = json.dumps({"grader": name, "sets": found}, indent=2)
             write_whole(folder / scores_file(name), text + "\n")

@@ -39,7 +39,7 @@ class PromptEncoder:
         if not self.tokenizer.chat_template:
             raise ValueError(
                 f"chat=true, but the tokenizer of {self.tokenizer.name_or_path} has no chat template; take chat=false, "
-                "or give one by rollout.chat_template"
+                "or give one by rollout.chat_template, in an evaluation training.chat_template"
             )
         self.check_arguments()
 

@@ -1,6 +1,8 @@
 """What the files of a run folder are called, and how one is written whole."""
 
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG = "config.yaml"  # resolved
@@ -36,6 +38,18 @@ def check_evaluation(folder: Path) -> None:
     """Raises ValueError for a folder that is not of an evaluation."""
     if not (folder / PROBLEMS).is_file():
         raise ValueError(f"{folder} holds no {PROBLEMS}; it is not the folder of an evaluation")
+
+
+def check_replaceable(file: Path, keys: Sequence[str]) -> None:
+    """Raises ValueError for a file that is no JSON record with these keys, and would be lost."""
+    if not file.exists():
+        return
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict) or not all(key in found for key in keys):
+        raise ValueError(f"{file} is there, and holds something else than what would be written; give another name")
 
 
 def write_whole(file: Path, text: str) -> None:

@@ -26,9 +26,10 @@ class Subject:
 
 def subject_of(given: str) -> Subject:
     """From what a user named. Raises ValueError for what does not exist, or is neither a model nor a checkpoint."""
-    if given.startswith(SERVER):
+    if given.lower().startswith(SERVER):
         place_of(given)
-        return Subject(named(urlsplit(given).netloc.rpartition("@")[2]), url=given.rstrip("/"))
+        url = given.rstrip("/").removesuffix("/v1").rstrip("/")
+        return Subject(named(url.partition("://")[2]), url=url)
     path = check_there(given)
     if (path / "config.json").is_file():
         if not any(any(path.glob(pattern)) for pattern in files.WEIGHTS):
@@ -76,7 +77,11 @@ def named(text: str) -> str:
 
 
 def place_of(url: str) -> tuple[str, int]:
-    """Host and port. Raises ValueError for a URL that names none."""
+    """Host and port. Raises ValueError for a URL that names none, or more than a server; a password is not repeated."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("subject is a URL with a name or a password, which servers are not asked with; leave it out")
+    if "?" in url or "#" in url:
+        raise ValueError(f"subject={url} is a page of a server; write http://host:port")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or PORTS[parts.scheme]

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import AutoModelForCausalLM, DynamicCache
+from transformers import DynamicCache
 from transformers.utils import logging
 
 from isentropic.batch import DTYPES
+from isentropic.pretrained import pretrained
 from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Request, Sampler
 from isentropic.sampler.ends import Ends, ends_of
 from isentropic.sampler.grouped_attention import use_grouped_attention
@@ -71,7 +72,7 @@ class TransformersSampler(Sampler):
         shown = logging.is_progress_bar_enabled()
         logging.disable_progress_bar()
         with torch.random.fork_rng([]):
-            model: Any = AutoModelForCausalLM.from_pretrained(self.path, dtype=DTYPES[self.dtype])
+            model: Any = pretrained(self.path, dtype=DTYPES[self.dtype])
         if shown:
             logging.enable_progress_bar()
         if self.device == "cpu":

@@ -57,7 +57,7 @@ class Overlap:
     """Found in time that grows with the text, whatever the number of test questions."""
 
     def __init__(self, tests: Iterable[str]) -> None:
-        self.whole = {signless(question) for question in tests}
+        self.whole = {signless(question) for question in tests} - {""}  # what is signs alone is like no other
         self.short = {text for text in self.whole if LEAST_ALONE <= len(text) < LEAST}
         self.starts: dict[str, list[str]] = {}
         for text in self.whole:

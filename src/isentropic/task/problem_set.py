@@ -99,7 +99,12 @@ class ProblemSet:
             reference = plain(column(row, answer, place, f"{key}.answer"), place)
             gold = self.gold(reference)
             if not gold:
-                raise ValueError(f"{place} has no answer after {self.marker!r} in {reference[-40:]!r}")
+                lacks = (
+                    f"no answer after {self.marker!r} in {reference[-40:]!r}"
+                    if reference.strip()
+                    else "an empty answer"
+                )
+                raise ValueError(f"{place} has {lacks}")
             yield Row(f"{told}\n{text}" if told else text, before, gold, row)
 
     def gold(self, text: str) -> str | None:

@@ -21,6 +21,7 @@ def rewarded(paper, *reward):
         ((1, 1, 1, 1), (0, 0, 0, 0)),
         ((1, -1, -1, -1), (0, 0, 0, 0)),  # a mean that is not above zero
         ((1, -1, 1, -1), (0, 0, 0, 0)),
+        ((0.1, 0.2, -0.3, 0), (0, 0, 0, 0)),  # a mean that only rounding leaves
         ((0.5, 0.25, 0, 0.25), (1, 0, -1, 0)),
     ],
 )

@@ -131,8 +131,41 @@ def test_what_is_no_server_of_a_known_release_is_said(web_server, version, error
         look(Service(url, 5.0, None, None), None)
 
 
-def test_answers_that_end_in_another_way_are_errors():
-    with pytest.raises(RuntimeError, match="ended a completion by 'abort'"):
-        completion_of({"choices": [{"finish_reason": "abort", "token_ids": [1]}]})
-    with pytest.raises(RuntimeError, match="has no token ids"):
-        completion_of({"choices": [{"finish_reason": "stop", "text": "hello"}]})
+@pytest.mark.parametrize(
+    "models, error",
+    [('{"data": []}', "serves no model"), ("[]", "serves no model"), ("{}", "serves no model"),
+     ("<html> Log in", "answered /v1/models with what is no JSON: <html> Log in")],
+)  # fmt: skip
+def test_a_server_without_a_model_is_said(web_server, models, error):
+    url, said = web_server
+    said |= {"/version": json.dumps({"version": "0.28.0"}), "/v1/models": models}
+    with pytest.raises((ValueError, RuntimeError), match=error):
+        look(Service(url, 5.0, None, None), None)
+
+
+def test_the_v1_of_its_routes_may_stand_in_a_url(web_server):
+    url, said = web_server
+    model = {"id": "m", "root": "/models/m", "max_model_len": 64}
+    said |= {"/version": json.dumps({"version": "0.28.0"}), "/v1/models": json.dumps({"data": [model]})}
+    for end in ("", "/", "/v1", "/v1/"):
+        assert look(Service(url + end, 5.0, None, None), None).name == "m"
+
+
+@pytest.mark.parametrize(
+    "answer, error",
+    [({"choices": [{"finish_reason": "abort", "token_ids": [1]}]}, "ended a completion by 'abort'"),
+     ({"choices": [{"finish_reason": "stop", "text": "hello"}]}, "has no token ids"),
+     ({"choices": [{"finish_reason": "stop", "token_ids": ["a"]}]}, "has no token ids"),
+     ({"choices": [{"finish_reason": "length", "token_ids": [1] * 5}]}, "wrote 5 tokens, and was asked for 4 at most"),
+     ({"choices": [{"finish_reason": "stop", "token_ids": [1]}], "model": "n"}, "the model m, and n answered"),
+     ({"choices": []}, "has no completion"), ({"object": "error"}, "has no completion: {'object'"),
+     ({"choices": [None]}, "has no completion"), ([], "has no completion"), (None, "has no completion")],
+)  # fmt: skip
+def test_what_is_no_completion_of_what_was_asked_is_an_error(answer, error):
+    with pytest.raises(RuntimeError, match=error):
+        completion_of(answer, "m", 4)
+
+
+def test_a_completion_is_its_tokens_and_how_it_ended():
+    answer = {"choices": [{"finish_reason": "length", "token_ids": [3, 1, 2]}], "model": "m"}
+    assert (completion_of(answer, "m", 3).tokens, completion_of(answer, "m", 3).finish) == ([3, 1, 2], "length")

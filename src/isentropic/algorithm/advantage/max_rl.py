@@ -7,7 +7,7 @@ import torch
 
 from isentropic.algorithm.advantage import AdvantageEstimator
 from isentropic.batch import PerToken, ScoredBatch
-from isentropic.reductions import group_centred, group_mean, on_tokens
+from isentropic.reductions import EPS, group_centred, group_mean, on_tokens
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,6 @@ class MaxRl(AdvantageEstimator):
 
     def __call__(self, batch: ScoredBatch) -> PerToken:
         mean = group_mean(batch.reward, batch.group)
-        achieved = mean > 0
+        achieved = mean > EPS * group_mean(batch.reward.abs(), batch.group)  # a sum that cancels leaves its rounding
         relative = group_centred(batch.reward, batch.group) / torch.where(achieved, mean, 1)
         return on_tokens(torch.where(achieved, relative, 0), batch.mask)

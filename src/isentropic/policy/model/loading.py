@@ -11,14 +11,16 @@ from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
+from isentropic.pretrained import pretrained
+
 BASE = ".base_layer."  # what peft puts into the name of a weight beside which it has set an adapter
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 MAY_LACK = {"_raise_exceptions_for_missing_entries": False}
 
 
 def whole(path: str, config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel:
-    """A model folder, or a name on the hub, as transformers loads it."""
-    return AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype)
+    """A model folder, or a name on the hub, as transformers loads it. Raises ValueError for one without all weights."""
+    return pretrained(path, config=config, dtype=dtype)
 
 
 def skeleton(path: str, config: PretrainedConfig, dtype: torch.dtype) -> PreTrainedModel | None:

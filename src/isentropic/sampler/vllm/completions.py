@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -12,7 +12,7 @@ from isentropic.sampler import Completion, Decoding, Reply, Request, Sampler, Sa
 from isentropic.sampler.ends import ends_of
 from isentropic.sampler.validation import check_requests, check_rows
 from isentropic.sampler.vllm import asking
-from isentropic.sampler.vllm.http import Service, check_release
+from isentropic.sampler.vllm.http import Service, check_release, first_choice, models
 from isentropic.sampler.vllm.sampling_params import Row, rows_of
 
 PROBE = "Find 12 + 34, step by step. {x} \\boxed{46}\n\tÄ 数"  # whose tokens tell one tokenizer from another
@@ -73,7 +73,8 @@ class CompletionsSampler(Sampler):
         ends, name, service = ends_of(self.path, decoding.stop), self.served.name, self.service
 
         def ask(row: Row) -> Completion:
-            return completion_of(service.call("/v1/completions", body(name, row, decoding, ends.ids)))
+            answer = service.call("/v1/completions", body(name, row, decoding, ends.ids))
+            return completion_of(answer, name, row.limit)
 
         rows = rows_of(requests, "none")
         asking.converse(rows, lambda row: asking.whole(row, ask, ends), reply, self.max_num_seqs)
@@ -94,7 +95,7 @@ def look(service: Service, model: str | None) -> Served:
     `model` is a name that it serves, or the folder or hub name that it has read.
     """
     version = check_release(service)
-    there: list[dict[str, Any]] = service.call("/v1/models", get=True)["data"]
+    there = models(service)
     chosen = [one for one in there if model is None or model in (one["id"], one.get("root"))]
     if not chosen:
         names = ", ".join(one["id"] for one in there)
@@ -144,11 +145,20 @@ def body(name: str, asked: Row, decoding: Decoding, ends: list[int]) -> dict[str
     }
 
 
-def completion_of(answer: dict[str, Any]) -> Completion:
-    """Token ids without log-probs. Raises SamplerError for an answer without ids, or ended but by stop or length."""
-    choice = answer["choices"][0]
-    if choice["finish_reason"] not in ("stop", "length"):
-        raise SamplerError(f"the server ended a completion by {choice['finish_reason']!r}, not by stop or length")
-    if not isinstance(choice.get("token_ids"), list):
+def completion_of(answer: Any, name: str, limit: int) -> Completion:
+    """Token ids without log-probs.
+
+    Raises SamplerError for an answer by another model, without ids, of more tokens than were asked for, or ended but by
+    stop or length.
+    """
+    choice = first_choice(answer)
+    if (other := answer.get("model", name)) != name:
+        raise SamplerError(f"the server was asked for the model {name}, and {other} answered")
+    finish, tokens = choice.get("finish_reason"), choice.get("token_ids")
+    if finish not in ("stop", "length"):
+        raise SamplerError(f"the server ended a completion by {finish!r}, not by stop or length")
+    if not isinstance(tokens, list) or not all(isinstance(one, int) for one in cast(list[Any], tokens)):
         raise SamplerError("the server's answer has no token ids, which vLLM gives from release 0.10.2 on")
-    return Completion(choice["token_ids"], None, choice["finish_reason"])
+    if len(tokens) > limit:
+        raise SamplerError(f"the server wrote {len(tokens):,} tokens, and was asked for {limit:,} at most")
+    return Completion(cast(list[int], tokens), None, finish)

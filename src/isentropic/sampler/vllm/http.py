@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -39,11 +39,19 @@ SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)"
 HUB = "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"
 
 
+class NoJson(SamplerError):
+    """A server's answer that cannot be read, as of a page for people."""
+
+
 class Service:
-    """A server at a URL. Raises SamplerError, in one sentence, where it cannot be reached or refuses."""
+    """A server at a URL, which may end in the /v1 of its routes.
+
+    Raises SamplerError, in one sentence, where it cannot be reached or refuses.
+    """
 
     def __init__(self, url: str, timeout: float, process: "subprocess.Popen[bytes] | None", log: Path | None) -> None:
-        self.url, self.timeout, self.process, self.log = url.rstrip("/"), timeout, process, log
+        self.url = url.rstrip("/").removesuffix("/v1").rstrip("/")
+        self.timeout, self.process, self.log = timeout, process, log
         self.asked: set[FileConnection] = set()
         if process is not None:
             Thread(target=self.cut, args=(process,), daemon=True).start()
@@ -60,7 +68,7 @@ class Service:
     def call(self, route: str, body: Mapping[str, Any] | None = None, get: bool = False) -> Any:
         """What a route answers, out of JSON.
 
-        Raises SamplerError where it is not reached, or answers with a code but 200.
+        Raises SamplerError where it is not reached, or answers with a code but 200, NoJson for what is none.
         """
         data = None if get else json.dumps(body or {}).encode()
         try:
@@ -71,7 +79,11 @@ class Service:
             said = " ".join(text.decode(errors="replace").split())[:300]
             more = f"; its log, {self.log}, says more" if self.log and code >= 500 else ""
             raise SamplerError(f"the server at {self.url} answered {route} with {code}: {said}{more}")
-        return json.loads(text) if text else None
+        try:
+            return json.loads(text) if text else None
+        except ValueError as error:
+            said = " ".join(text.decode(errors="replace").split())[:100]
+            raise NoJson(f"the server at {self.url} answered {route} with what is no JSON: {said}") from error
 
     def answer(self, route: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
         """Status and body, over a connection of its own."""
@@ -136,7 +148,7 @@ class Service:
     def check(self, path: str, context: int) -> None:
         """Raises ValueError for a server of another release or model, or one that reads fewer than `context` tokens."""
         check_release(self)
-        served = self.call("/v1/models", get=True)["data"][0]
+        served = models(self)[0]
         if Path(served["root"]).name != Path(path).name:
             raise ValueError(f"the server at {self.url} serves {served['root']}; it must serve {path}")
         if served["max_model_len"] < context:
@@ -184,11 +196,31 @@ class FileConnection(HTTPConnection):
             self.sock.shutdown(socket.SHUT_RDWR)
 
 
+def first_choice(answer: Any) -> dict[str, Any]:
+    """Of a completion as OpenAI's servers answer it. Raises SamplerError where there is none."""
+    try:
+        choice = answer["choices"][0]
+    except (KeyError, IndexError, TypeError) as error:
+        raise SamplerError(f"the server's answer has no completion: {answer!s:.200}") from error
+    if not isinstance(choice, dict):
+        raise SamplerError(f"the server's answer has no completion: {answer!s:.200}")
+    return cast(dict[str, Any], choice)
+
+
+def models(service: Service) -> list[dict[str, Any]]:
+    """That a server has, at least one. Raises ValueError where it has none, or does not say."""
+    answer = service.call("/v1/models", get=True)
+    found = cast(Mapping[str, Any], answer).get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(found, list) or not found:
+        raise ValueError(f"the server at {service.url} serves no model")
+    return cast(list[dict[str, Any]], found)
+
+
 def check_release(service: Service) -> str:
     """Its release. Raises ValueError for one whose routes may be others, and for what is no vLLM."""
     try:
         version = str(service.call("/version", get=True)["version"])
-    except (ValueError, KeyError, TypeError) as error:  # json.JSONDecodeError is a ValueError
+    except (NoJson, KeyError, TypeError) as error:
         raise ValueError(f"the server at {service.url} is no vLLM server: it does not tell its version") from error
     numbers = tuple(int(part) for part in version.split("+")[0].split(".")[:2] if part.isdigit())
     if not FIRST <= numbers < BEYOND:
