@@ -184,6 +184,21 @@ def test_many_results_are_not_encoded_as_a_whole(framing_of, monkeypatch, templa
     assert sum(map(len, read)) < 90 * results + 4 * 2 * 64 * 512
 
 
+@pytest.mark.parametrize("scheme", ["always", "never"])
+def test_a_turn_costs_one_text_to_be_encoded_and_no_template_once_its_kind_is_known(parts, monkeypatch, scheme):
+    framing, read = Framing(PromptEncoder(letters(scheme), True, None, (), {}), parts.turns(role="user")), []
+    for results in (["24"], ["24", ""]):
+        framing.frame(results, True)
+    tokenizer = framing.prompts.tokenizer
+    encode = tokenizer.encode
+    monkeypatch.setattr(tokenizer, "encode", lambda text, **how: read.append(text) or encode(text, **how))
+    monkeypatch.setattr(tokenizer, "apply_chat_template", lambda *_, **__: pytest.fail("rendered again"))
+    framing.frame(["36"], False)
+    assert len(read) == 1 and "36" in read[0]
+    framing.frame(["38", ""], True)
+    assert len(read) == 2 and "38" in read[1]
+
+
 def test_two_long_results_are_cut_together(framing_of, tokenizer):
     framing = framing_of(QWEN)
     shown = tokenizer.decode(framing.fitted(["a" * 500, "b" * 500], True, 60))

@@ -34,6 +34,8 @@ class Transcript:
     name: str  # what its other seeds are made of
     world: int  # the seed of its world
     segments: list[Segment] = field(default_factory=list[Segment])  # after the prompt
+    written: int = 0  # tokens of these that the policy wrote
+    observed: int = 0  # tokens of these that it was told
     texts: list[str] = field(default_factory=list[str])  # of its own turns
     calls: int = 0  # of tools
     failed: int = 0  # of these, calls that gave an error
@@ -45,26 +47,31 @@ class Transcript:
     episode: Episode | None = None
     closing: "Future[None] | None" = None
 
+    def add(self, part: Segment) -> None:
+        """What comes next in the row."""
+        self.segments.append(part)
+        if part.chosen:
+            self.written += len(part.tokens)
+        else:
+            self.observed += len(part.tokens)
+
     @property
     def chosen(self) -> list[int]:
         """Token ids that the policy wrote, of all turns."""
         return [token for part in self.segments if part.chosen for token in part.tokens]
 
     @property
-    def observed(self) -> int:
-        """Tokens that it was told after its prompt."""
-        return sum(len(part.tokens) for part in self.segments if not part.chosen)
-
-    @property
     def size(self) -> int:
         """Tokens of prompt, turns and observations."""
-        return len(self.prompt) + sum(len(part.tokens) for part in self.segments)
+        return len(self.prompt) + self.written + self.observed
 
     @property
     def ids(self) -> Sequence[int]:
         """The prompt itself before the first turn, so that the answers of a group share it."""
-        after = [token for part in self.segments for token in part.tokens]
-        return [*self.prompt, *after] if after else self.prompt
+        ids = list(self.prompt)
+        for part in self.segments:
+            ids += part.tokens
+        return ids if self.written or self.observed else self.prompt
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class Player:
 
     def room(self, row: Transcript, decoding: Decoding) -> int:
         """Tokens that the next completion may have; below 1, there is none."""
-        left = [decoding.max_tokens - len(row.chosen)]
+        left = [decoding.max_tokens - row.written]
         left += [] if self.turns.turn_tokens is None else [self.turns.turn_tokens]
         context = self.sampler.context
         left += [] if context is None or not row.segments else [context - row.size]
@@ -140,7 +147,7 @@ class Player:
 
     def append(self, row: Transcript, completion: Completion) -> None:
         """A turn as it was sampled: its tokens, and text made of them."""
-        row.segments.append(Segment(completion.tokens, completion.logp, chosen=True))
+        row.add(Segment(completion.tokens, completion.logp, chosen=True))
         row.texts.append(self.decode(completion.tokens))
         row.cut = completion.finish == "length"
 
@@ -165,7 +172,7 @@ class Player:
             with self.lock:
                 observed = self.observation(row, (reply.text, *reply.more))
             if observed:
-                row.segments.append(Segment(observed, None, chosen=False))
+                row.add(Segment(observed, None, chosen=False))
             if observed is None or self.room(row, decoding) < 1:
                 row.verdict = CUT
         row.cut = row.verdict is CUT or (row.cut and row.verdict is not SPENT)
