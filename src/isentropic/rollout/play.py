@@ -14,7 +14,7 @@ from typing import Any
 
 from isentropic.rollout.collate import Segment
 from isentropic.rollout.framing import Framing
-from isentropic.rollout.side_by_side import Outcome, Threads, after, side_by_side
+from isentropic.rollout.side_by_side import GivenUpError, Outcome, Threads, after, side_by_side
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Completion, Decoding, Request, Sampler
 from isentropic.task import Problem, Verdict
@@ -210,7 +210,7 @@ class Player:
                 self.said.add(kind)
                 what = f"{said}; the episode ends there with a reward of 0, here and wherever this happens"
                 warnings.warn(what, stacklevel=2)
-        return SPENT if isinstance(error, TimeoutError) else BROKEN
+        return SPENT if isinstance(error, GivenUpError) else BROKEN
 
     def close(self, row: Transcript, closings: Threads) -> None:
         """If it is open; an episode that hangs may end by this."""
@@ -241,8 +241,11 @@ def of(row: Transcript) -> Episode:
 
 def described(error: BaseException) -> str:
     """An error in a sentence of at most 200 characters, with the place where it was raised."""
-    said = " ".join(str(error).split())[:200]
-    if isinstance(error, TimeoutError):
+    try:
+        said = " ".join(str(error).split())[:200]
+    except Exception:  # whatever its own code does
+        said = ""
+    if isinstance(error, GivenUpError):
         return said
     return f"raised {type(error).__name__}: {said}{place_of(error)}"
 
