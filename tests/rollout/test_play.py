@@ -331,6 +331,35 @@ def test_a_world_that_cannot_begin_leaves_a_row_without_tokens(parts, play):
     assert batch.mask.sum(-1).tolist() == [2, 0]
 
 
+def test_what_keeps_a_world_from_beginning_is_said_while_others_still_begin(parts, play, monkeypatch):
+    told = threading.Event()
+    monkeypatch.setattr(warnings, "warn", lambda *_, **__: told.set())
+
+    class Slow(Worlds):
+        def begin(self, problem, seed):
+            if problem.reference == 1:
+                raise OSError("no room")
+            assert told.wait(20)
+            return super().begin(problem, seed)
+
+    _, answers = play(Slow([Reply("", RIGHT)]), groups=(0, 1, 2))
+    assert [answer.verdict.status for answer in answers] == ["crash", "right", "right"]
+
+
+def test_a_world_that_fails_to_close_keeps_its_verdict_and_the_sentence_says_so(parts, play):
+    class Stuck(World):
+        def close(self):
+            raise OSError("still open")
+
+    class Doors(Worlds):
+        def begin(self, problem, seed):
+            return Stuck(self.replies, problem, seed)
+
+    with pytest.warns(UserWarning, match=r"Doors\.close raised OSError: still open .* was over and keeps its reward"):
+        batch, answers = play(Doors([Reply("", RIGHT)]), groups=(0, 1))
+    assert [answer.verdict.status for answer in answers] == ["right", "right"] and batch.reward.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("begun", "said"),
     [

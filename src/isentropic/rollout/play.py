@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from threading import RLock
 from typing import Any
 
 from isentropic.rollout.collate import Segment
 from isentropic.rollout.framing import Framing
-from isentropic.rollout.side_by_side import GivenUpError, Outcome, Threads, after, side_by_side
+from isentropic.rollout.side_by_side import GivenUpError, Outcome, Threads, after
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Completion, Decoding, Request, Sampler
 from isentropic.task import Problem, Verdict
@@ -134,16 +135,24 @@ class Player:
         Raises ValueError where two answers are given the same episode, in which each would hear what the other did.
         """
         calls = [lambda row=row: check_episode(self.task.begin(own(row.problem), row.world)) for row in rows]
-        begun = side_by_side(calls, [self.turns.seconds] * len(rows), self.turns.workers, lambda late: late.close())
-        for row, outcome in zip(rows, begun, strict=True):
-            row.seconds += outcome.seconds
-            row.episode = outcome.value
-            row.verdict = self.failure("begin", outcome)
+        with Threads(self.turns.workers) as threads:
+            opened = [
+                after(threads.submit(call, self.turns.seconds, lambda late: late.close()), partial(self.opened, row))
+                for row, call in zip(rows, calls, strict=True)
+            ]
+            for future in opened:
+                future.result()
         open_now = [row.episode for row in rows if row.episode is not None]
         if len({id(episode) for episode in open_now}) < len(open_now):
             raise ValueError(
                 f"{type(self.task).__name__}.begin returned the same episode for two answers; each must have its own"
             )
+
+    def opened(self, row: Transcript, outcome: Outcome[Episode]) -> None:
+        """A world, or what kept it from beginning, which is said at once: others may take long."""
+        row.seconds += outcome.seconds
+        row.episode = outcome.value
+        row.verdict = self.failure("begin", outcome)
 
     def append(self, row: Transcript, completion: Completion) -> None:
         """A turn as it was sampled: its tokens, and text made of them."""
@@ -208,7 +217,8 @@ class Player:
         with self.lock:
             if kind not in self.said:
                 self.said.add(kind)
-                what = f"{said}; the episode ends there with a reward of 0, here and wherever this happens"
+                end = "was over and keeps its reward" if method == "close" else "ends there with a reward of 0"
+                what = f"{said}; the episode {end}, here and wherever this happens"
                 warnings.warn(what, stacklevel=2)
         return SPENT if isinstance(error, GivenUpError) else BROKEN
 
