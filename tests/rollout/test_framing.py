@@ -4,7 +4,7 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT, chat_tokenizer
+from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT, TRIMS, chat_tokenizer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AddedToken, PreTrainedTokenizerFast
 
@@ -28,16 +28,21 @@ def framing_of(tokenizer, parts):
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize("template", [QWEN, SMOLLM2, FORGETS, STRICT], ids=["qwen", "smollm2", "forgets", "strict"])
+@pytest.mark.parametrize(
+    "template",
+    [QWEN, SMOLLM2, FORGETS, STRICT, TRIMS],
+    ids=["qwen", "smollm2", "forgets", "strict", "trims"],
+)
 @pytest.mark.parametrize(
     "turns",
     [
         [("3*8=?", ["24"])],
         [("3*8=?", ["24"]), ("then", ["the result\n\nis 24"]), ("and", ["3", "4"])],
         [("two calls", ["24", "\n 3 \n"])],
+        [("blanks", [" \n", "\t4"])],
         [("nothing", [""])],
     ],
-    ids=["one", "several", "two", "empty"],
+    ids=["one", "several", "two", "blanks", "empty"],
 )
 def test_turn_by_turn_is_the_whole_conversation(framing_of, tokenizer, template, turns):
     role = "user" if template is STRICT else "tool"

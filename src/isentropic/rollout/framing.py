@@ -19,7 +19,8 @@ CALL, RESULT, DOTS = "CALLWRITTEN", "RESULTREAD", "..."
 BEFORE = ("\n", "=", "a")  # texts that another may follow without a blank; one of them is not joined with it
 WIDE = 64  # characters that a token of a long observation is taken to have at most, before it is cut
 TRIED = (('4 "2"',), ("42", "a\nb"), ("",))  # results of one turn: one, two, an empty one
-NAME = re.compile(f"{RESULT}([0-9]+)E")
+PAD = "\u2003"  # a blank around each name, which templates that trim what they are given take away
+NAME = re.compile(f"({PAD}?){RESULT}([0-9]+)E({PAD}?)")
 KEPT = 64  # kinds of turns, by the results that are empty in them
 THOUGHTS = ("call", "<think>\nhm\n</think>\n\ncall")
 
@@ -251,9 +252,15 @@ def sound(text: str) -> str:
 
 def name_of(place: int) -> str:
     """What stands for the result in this place while a template is rendered."""
-    return f"{RESULT}{place}E"
+    return f"{PAD}{RESULT}{place}E{PAD}"
 
 
 def named(text: str, results: Sequence[str]) -> str:
-    """With each result in its place; at once, as a result may look like a name."""
-    return NAME.sub(lambda match: results[int(match[1])], text)
+    """With each result in its place, trimmed where the template trims; at once, as a result may look like a name."""
+
+    def result(match: re.Match[str]) -> str:
+        said = results[int(match[2])]
+        said = said if match[1] else said.lstrip()
+        return said if match[3] else said.rstrip()
+
+    return NAME.sub(result, text)
