@@ -95,7 +95,9 @@ def test_the_answer_for_which_a_function_raises_is_found(functions, answer):
         Rewards({"trl": trl(functions("raises"))})(answers)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), torch.tensor(float("nan")), "1", [1.0], 1j])
+@pytest.mark.parametrize(
+    "bad", [float("nan"), float("inf"), -float("inf"), torch.tensor(float("nan")), "1", [1.0], 1j, -1e19]
+)
 def test_what_is_no_finite_number_is_refused_from_any_reward(answer, bad):
     with pytest.raises(RewardError, match=r"reward\.given \(Given\) returned .* for answer 2 of group 7"):
         Rewards({"given": Given(1.0, [0.5, bad])})([answer(place=0), answer(place=1)])

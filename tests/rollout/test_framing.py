@@ -4,7 +4,7 @@ import unicodedata
 from itertools import pairwise
 
 import pytest
-from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT, chat_tokenizer
+from fixtures.templates import FORGETS, JSON, QWEN, SMOLLM2, STRICT, TRIMS, chat_tokenizer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AddedToken, PreTrainedTokenizerFast
 
@@ -28,16 +28,21 @@ def framing_of(tokenizer, parts):
 
 
 @pytest.mark.golden
-@pytest.mark.parametrize("template", [QWEN, SMOLLM2, FORGETS, STRICT], ids=["qwen", "smollm2", "forgets", "strict"])
+@pytest.mark.parametrize(
+    "template",
+    [QWEN, SMOLLM2, FORGETS, STRICT, TRIMS],
+    ids=["qwen", "smollm2", "forgets", "strict", "trims"],
+)
 @pytest.mark.parametrize(
     "turns",
     [
         [("3*8=?", ["24"])],
         [("3*8=?", ["24"]), ("then", ["the result\n\nis 24"]), ("and", ["3", "4"])],
         [("two calls", ["24", "\n 3 \n"])],
+        [("blanks", [" \n", "\t4"])],
         [("nothing", [""])],
     ],
-    ids=["one", "several", "two", "empty"],
+    ids=["one", "several", "two", "blanks", "empty"],
 )
 def test_turn_by_turn_is_the_whole_conversation(framing_of, tokenizer, template, turns):
     role = "user" if template is STRICT else "tool"
@@ -182,6 +187,21 @@ def test_many_results_are_not_encoded_as_a_whole(framing_of, monkeypatch, templa
     ids = framing.fitted(["x" * 3000] * results, True, 512)
     assert ids is None if results > 512 else len(ids) <= 512
     assert sum(map(len, read)) < 90 * results + 4 * 2 * 64 * 512
+
+
+@pytest.mark.parametrize("scheme", ["always", "never"])
+def test_a_turn_costs_one_text_to_be_encoded_and_no_template_once_its_kind_is_known(parts, monkeypatch, scheme):
+    framing, read = Framing(PromptEncoder(letters(scheme), True, None, (), {}), parts.turns(role="user")), []
+    for results in (["24"], ["24", ""]):
+        framing.frame(results, True)
+    tokenizer = framing.prompts.tokenizer
+    encode = tokenizer.encode
+    monkeypatch.setattr(tokenizer, "encode", lambda text, **how: read.append(text) or encode(text, **how))
+    monkeypatch.setattr(tokenizer, "apply_chat_template", lambda *_, **__: pytest.fail("rendered again"))
+    framing.frame(["36"], False)
+    assert len(read) == 1 and "36" in read[0]
+    framing.frame(["38", ""], True)
+    assert len(read) == 2 and "38" in read[1]
 
 
 def test_two_long_results_are_cut_together(framing_of, tokenizer):

@@ -294,6 +294,29 @@ def test_a_world_that_fails_costs_its_own_episode_alone(parts, play, reply):
     assert batch.mask.sum(-1).tolist() == [6, 4, 6] and [one.closed for one in task.episodes] == [1, 1, 1]
 
 
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Mute(), "raised Mute: "),
+        (TimeoutError("timed out"), "raised TimeoutError: timed out in .*test_play.py"),
+        (lambda: Reply("", Verdict(1e300, True, "right")), "a reward of 1e[+]300, which is not finite or beyond"),
+        (lambda: Reply("5;", calls=2**63), "step counted calls=9223372036854775808, failed=0"),
+        (lambda: Reply("5;", seconds=1e308), "step gave seconds=1e[+]308"),
+    ],
+)
+def test_what_a_batch_cannot_hold_and_errors_of_all_kinds_cost_their_own_episode(parts, play, reply, said):
+    task = Worlds(lambda problem: [reply if problem.reference == 2 else Reply("", RIGHT)], ";")
+    with pytest.warns(UserWarning, match=rf"Worlds\.step .*{said}"):
+        batch, answers = play(task, scripted(parts, "3;"), groups=(0, 1, 2))
+    assert [answer.verdict.status for answer in answers] == ["right", "crash", "right"]
+    assert batch.reward.tolist() == [1, 0, 1]
+
+
 def test_a_world_that_cannot_begin_leaves_a_row_without_tokens(parts, play):
     class Shut(Worlds):
         def begin(self, problem, seed):
@@ -306,6 +329,35 @@ def test_a_world_that_cannot_begin_leaves_a_row_without_tokens(parts, play):
         batch, answers = play(task, groups=(0, 1))
     assert [answer.verdict.status for answer in answers] == ["right", "crash"]
     assert batch.mask.sum(-1).tolist() == [2, 0]
+
+
+def test_what_keeps_a_world_from_beginning_is_said_while_others_still_begin(parts, play, monkeypatch):
+    told = threading.Event()
+    monkeypatch.setattr(warnings, "warn", lambda *_, **__: told.set())
+
+    class Slow(Worlds):
+        def begin(self, problem, seed):
+            if problem.reference == 1:
+                raise OSError("no room")
+            assert told.wait(20)
+            return super().begin(problem, seed)
+
+    _, answers = play(Slow([Reply("", RIGHT)]), groups=(0, 1, 2))
+    assert [answer.verdict.status for answer in answers] == ["crash", "right", "right"]
+
+
+def test_a_world_that_fails_to_close_keeps_its_verdict_and_the_sentence_says_so(parts, play):
+    class Stuck(World):
+        def close(self):
+            raise OSError("still open")
+
+    class Doors(Worlds):
+        def begin(self, problem, seed):
+            return Stuck(self.replies, problem, seed)
+
+    with pytest.warns(UserWarning, match=r"Doors\.close raised OSError: still open .* was over and keeps its reward"):
+        batch, answers = play(Doors([Reply("", RIGHT)]), groups=(0, 1))
+    assert [answer.verdict.status for answer in answers] == ["right", "right"] and batch.reward.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,15 @@ def test_a_verdict_of_numpy_becomes_plain():
     assert check_reply(Reply("", verdict)).verdict.correct is True
 
 
+def test_a_reply_of_numpy_becomes_plain():
+    reply = Reply("5;")
+    for name, value in {"void": 1, "calls": np.int64(2), "failed": True, "seconds": np.float32(0.5)}.items():
+        object.__setattr__(reply, name, value)  # as code without types would have it
+    plain = check_reply(reply)
+    assert [plain.void, plain.calls, plain.failed, plain.seconds] == [True, 2, 1, 0.5]
+    assert [type(value) for value in (plain.void, plain.calls, plain.failed, plain.seconds)] == [bool, int, int, float]
+
+
 @pytest.mark.parametrize("more", ["5;", None, {"5;"}, b"5;"])
 def test_further_results_are_a_tuple_of_texts(more):
     reply = Reply("5;")

@@ -52,6 +52,17 @@ class Rewriting(Sums):
         return [{"role": "system", "content": "Think."}, *prompt], {}
 
 
+class Attributes(Sums):
+    """As skyrl_gym's search and SQL, which are given an OmegaConf."""
+
+    def __init__(self, env_config, extras={}):
+        self.max_turns, self.url = env_config.search.max_turns, env_config.get("url", "none")
+        self.answer, self.turns = extras["reward_spec"]["ground_truth"], 0
+        if hasattr(env_config, "missing") or "search" not in env_config:
+            raise ValueError
+        self.timeout = env_config.search.timeout
+
+
 class NoInit:
     def step(self, action):
         return {}
@@ -92,6 +103,15 @@ def test_a_step_may_return_an_object_and_say_nothing(made):
     task = made("Objects")
     reply = task.begin(task.problems("train")[0], 0).step("3")
     assert (reply.text, reply.more, reply.verdict) == ("", (), None)
+
+
+def test_settings_are_items_and_attributes(tmp_path):
+    (file := tmp_path / "sums.py").write_text(SUMS)
+    task = SkyRl(f"{file}:Attributes", {"search": {"max_turns": 1, "timeout": 5}}, Rows(), solved=0.5)
+    assert task.begin(task.problems("train")[0], 0).step("2").verdict == Verdict(1.0, True, "right")
+    task = SkyRl(f"{file}:Attributes", {"search": {"max_turns": 1}}, Rows(), solved=0.5)
+    with pytest.raises(AttributeError, match="env_config has no timeout; there are max_turns"):
+        task.begin(task.problems("train")[0], 0)
 
 
 def test_what_cannot_be_used_is_refused(made):

@@ -70,6 +70,21 @@ class Attribute:
         return message
 
 
+class Kinds(Attribute):
+    @staticmethod
+    def helper(a: int, b: int) -> int:
+        return a + b
+
+    @classmethod
+    def double(cls, a: int) -> str:
+        """Doubles."""
+        return str(cls.helper(a, a))
+
+
+def make_kinds():
+    return Kinds()
+
+
 class NoTools:
     def reset(self, **kwargs):
         return None
@@ -163,6 +178,16 @@ def test_schemas_are_those_of_the_docstrings(made):
     }
     kinds = history["function"]["parameters"]["properties"]["kinds"]
     assert kinds == {"type": "array", "items": {"type": "string"}, "description": "Which."}
+
+
+@pytest.mark.parametrize("name", ["Kinds", "make_kinds"])
+def test_methods_of_a_class_are_tools_static_ones_are_not_and_a_function_may_make_it(made, name):
+    task = made(name)
+    assert list(task.tools) == ["double", "echo"]
+    parameters = json.loads(task.schemas.splitlines()[0])["function"]["parameters"]
+    assert parameters["properties"] == {"a": {"type": "integer", "description": ""}}
+    episode = task.begin(task.problems("train")[0], 0)
+    assert episode.step(call("double", a=4)).text == "8" and episode.step(call("helper", a=1, b=2)).failed == 1
 
 
 def test_a_reward_may_be_an_attribute(made):

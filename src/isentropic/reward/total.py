@@ -11,7 +11,7 @@ from typing import Any
 
 from isentropic.reward import Answer, Reward, RewardError, RewardSource, Value
 from isentropic.reward.limits import within
-from isentropic.task import Problem
+from isentropic.task import LARGEST, Problem
 
 PARTS = ("sum", "given", "failed")  # what is counted of each reward
 
@@ -194,6 +194,8 @@ def number(value: Any, answer: Answer) -> float | None:
         made = nan  # as a Decimal's that signals
     if not isfinite(made):
         raise Failure(f"returned {made}, which is not finite,", answer)
+    if abs(made) > LARGEST:
+        raise Failure(f"returned {made:g}, which is beyond {LARGEST:g},", answer)
     return made
 
 

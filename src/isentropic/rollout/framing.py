@@ -5,10 +5,10 @@ of an assistant's message and the beginning of its next one.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import cast
+from functools import cached_property, lru_cache
+from typing import NamedTuple, cast
 
 from jinja2 import TemplateError
 
@@ -19,7 +19,17 @@ CALL, RESULT, DOTS = "CALLWRITTEN", "RESULTREAD", "..."
 BEFORE = ("\n", "=", "a")  # texts that another may follow without a blank; one of them is not joined with it
 WIDE = 64  # characters that a token of a long observation is taken to have at most, before it is cut
 TRIED = (('4 "2"',), ("42", "a\nb"), ("",))  # results of one turn: one, two, an empty one
+PAD = "\u2003"  # a blank around each name, which templates that trim what they are given take away
+NAME = re.compile(f"({PAD}?){RESULT}([0-9]+)E({PAD}?)")
+KEPT = 64  # kinds of turns, by the results that are empty in them
 THOUGHTS = ("call", "<think>\nhm\n</think>\n\ncall")
+
+
+class Hole(NamedTuple):
+    """Of a frame, a text in which results stand by their names."""
+
+    text: str
+    before: int | None  # the special token that it follows
 
 
 @dataclass(frozen=True)
@@ -33,11 +43,10 @@ class Framing:
         """Ids of all results of one turn; `ended` says whether the policy wrote the template's end token itself."""
         if not self.prompts.chat:
             return self.text_ids("".join(texts))
-        end, pieces = self.pieces(texts)
-        ids, before = [] if ended or end is None else [end], end
+        end, pieces = self.pieces(tuple(map(bool, texts)))
+        ids = [] if ended or end is None else [end]
         for piece in pieces:
-            ids += [piece] if isinstance(piece, int) else self.text_ids(piece, before)
-            before = piece if isinstance(piece, int) else None
+            ids += piece if isinstance(piece, list) else self.text_ids(named(piece.text, texts), piece.before)
         return ids
 
     def fitted(self, texts: Sequence[str], ended: bool, room: int) -> list[int] | None:
@@ -87,17 +96,27 @@ class Framing:
         """Of a text as it stands in a row: tokenizers may put a blank before what they encode alone."""
         if not text:
             return []
-        ids = self.encoded(text)
-        anchors = BEFORE if before is None else (self.decoded([before]),)
-        for anchor in anchors if self.prepends else ():
-            whole, start = self.encoded(anchor + text), self.encoded(anchor)
+        for anchor, start in self.anchors(before) if self.prepends else ():
+            whole = self.encoded(anchor + text)
             if whole[: len(start)] == start:
                 ids = whole[len(start) :]
                 break
+        else:
+            ids = self.encoded(text)
         if self.special.isdisjoint(ids):
             return ids
         # made by the tokenizer's normalizer, as of characters of full width
         return [id for symbol in text for id in self.encoded(symbol) if id not in self.special]
+
+    @cached_property
+    def anchors(self) -> Callable[[int | None], list[tuple[str, list[int]]]]:
+        """Texts that another may be taken to follow, by the special token that stands before it, and their ids."""
+
+        def found(before: int | None) -> list[tuple[str, list[int]]]:
+            texts = BEFORE if before is None else (self.decoded([before]),)
+            return [(text, self.encoded(text)) for text in texts]
+
+        return lru_cache(KEPT)(found)
 
     def encoded(self, text: str) -> list[int]:
         """Ids of a text as the tokenizer writes it alone."""
@@ -131,12 +150,19 @@ class Framing:
     @cached_property
     def end(self) -> int | None:
         """The token that the template ends an assistant's message by; None in plain text."""
-        return self.pieces([""])[0] if self.prompts.chat else None
+        return self.pieces((False,))[0] if self.prompts.chat else None
 
-    def pieces(self, texts: Sequence[str]) -> tuple[int | None, list[int | str]]:
-        """The token that ends an assistant's message, and what follows it: special tokens, and texts between them."""
-        names = {f"{RESULT}{place}E": text for place, text in enumerate(texts)}
-        results = [name if text else "" for name, text in names.items()]
+    @cached_property
+    def pieces(self) -> Callable[[tuple[bool, ...]], tuple[int | None, list[list[int] | Hole]]]:
+        """As `split`, which renders the template once for each kind of turn, not once for each turn."""
+        return lru_cache(KEPT)(self.split)
+
+    def split(self, full: tuple[bool, ...]) -> tuple[int | None, list[list[int] | Hole]]:
+        """The token that ends an assistant's message, and what follows it: ids, and texts with results in them.
+
+        `full` says of each result of a turn whether it has a text.
+        """
+        results = [name_of(place) if there else "" for place, there in enumerate(full)]
         rest = self.rendered(CALL, results).partition(CALL)[2]
         parts: list[int | str] = []
         start = 0
@@ -147,7 +173,17 @@ class Framing:
         parts.append(rest[start:])
         end = next((part for part in parts if isinstance(part, int)), None)
         after = parts if end is None else parts[parts.index(end) + 1 :]
-        return end, [part if isinstance(part, int) else named(part, names) for part in after if part != ""]
+        pieces: list[list[int] | Hole] = []
+        before = end
+        for part in after:
+            if isinstance(part, int):
+                pieces.append([part])
+            elif NAME.search(part):
+                pieces.append(Hole(part, before))
+            else:
+                pieces.append(self.text_ids(part, before))
+            before = part if isinstance(part, int) else None
+        return end, pieces
 
     def messages(self, call: str, results: Sequence[str]) -> list[dict[str, str]]:
         """A conversation of one question, the assistant's `call`, and a message for each result."""
@@ -214,6 +250,17 @@ def sound(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def named(text: str, names: dict[str, str]) -> str:
-    """With each result in its place; at once, as a result may look like a name."""
-    return re.sub("|".join(names), lambda match: names[match[0]], text) if names else text
+def name_of(place: int) -> str:
+    """What stands for the result in this place while a template is rendered."""
+    return f"{PAD}{RESULT}{place}E{PAD}"
+
+
+def named(text: str, results: Sequence[str]) -> str:
+    """With each result in its place, trimmed where the template trims; at once, as a result may look like a name."""
+
+    def result(match: re.Match[str]) -> str:
+        said = results[int(match[2])]
+        said = said if match[1] else said.lstrip()
+        return said if match[3] else said.rstrip()
+
+    return NAME.sub(result, text)

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from threading import RLock
 from typing import Any
 
 from isentropic.rollout.collate import Segment
 from isentropic.rollout.framing import Framing
-from isentropic.rollout.side_by_side import Outcome, Threads, after, side_by_side
+from isentropic.rollout.side_by_side import GivenUpError, Outcome, Threads, after
 from isentropic.rollout.turns import Turns
 from isentropic.sampler import Completion, Decoding, Request, Sampler
 from isentropic.task import Problem, Verdict
@@ -34,6 +35,8 @@ class Transcript:
     name: str  # what its other seeds are made of
     world: int  # the seed of its world
     segments: list[Segment] = field(default_factory=list[Segment])  # after the prompt
+    written: int = 0  # tokens of these that the policy wrote
+    observed: int = 0  # tokens of these that it was told
     texts: list[str] = field(default_factory=list[str])  # of its own turns
     calls: int = 0  # of tools
     failed: int = 0  # of these, calls that gave an error
@@ -45,26 +48,31 @@ class Transcript:
     episode: Episode | None = None
     closing: "Future[None] | None" = None
 
+    def add(self, part: Segment) -> None:
+        """What comes next in the row."""
+        self.segments.append(part)
+        if part.chosen:
+            self.written += len(part.tokens)
+        else:
+            self.observed += len(part.tokens)
+
     @property
     def chosen(self) -> list[int]:
         """Token ids that the policy wrote, of all turns."""
         return [token for part in self.segments if part.chosen for token in part.tokens]
 
     @property
-    def observed(self) -> int:
-        """Tokens that it was told after its prompt."""
-        return sum(len(part.tokens) for part in self.segments if not part.chosen)
-
-    @property
     def size(self) -> int:
         """Tokens of prompt, turns and observations."""
-        return len(self.prompt) + sum(len(part.tokens) for part in self.segments)
+        return len(self.prompt) + self.written + self.observed
 
     @property
     def ids(self) -> Sequence[int]:
         """The prompt itself before the first turn, so that the answers of a group share it."""
-        after = [token for part in self.segments for token in part.tokens]
-        return [*self.prompt, *after] if after else self.prompt
+        ids = list(self.prompt)
+        for part in self.segments:
+            ids += part.tokens
+        return ids if self.written or self.observed else self.prompt
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ class Player:
 
     def room(self, row: Transcript, decoding: Decoding) -> int:
         """Tokens that the next completion may have; below 1, there is none."""
-        left = [decoding.max_tokens - len(row.chosen)]
+        left = [decoding.max_tokens - row.written]
         left += [] if self.turns.turn_tokens is None else [self.turns.turn_tokens]
         context = self.sampler.context
         left += [] if context is None or not row.segments else [context - row.size]
@@ -127,20 +135,28 @@ class Player:
         Raises ValueError where two answers are given the same episode, in which each would hear what the other did.
         """
         calls = [lambda row=row: check_episode(self.task.begin(own(row.problem), row.world)) for row in rows]
-        begun = side_by_side(calls, [self.turns.seconds] * len(rows), self.turns.workers, lambda late: late.close())
-        for row, outcome in zip(rows, begun, strict=True):
-            row.seconds += outcome.seconds
-            row.episode = outcome.value
-            row.verdict = self.failure("begin", outcome)
+        with Threads(self.turns.workers) as threads:
+            opened = [
+                after(threads.submit(call, self.turns.seconds, lambda late: late.close()), partial(self.opened, row))
+                for row, call in zip(rows, calls, strict=True)
+            ]
+            for future in opened:
+                future.result()
         open_now = [row.episode for row in rows if row.episode is not None]
         if len({id(episode) for episode in open_now}) < len(open_now):
             raise ValueError(
                 f"{type(self.task).__name__}.begin returned the same episode for two answers; each must have its own"
             )
 
+    def opened(self, row: Transcript, outcome: Outcome[Episode]) -> None:
+        """A world, or what kept it from beginning, which is said at once: others may take long."""
+        row.seconds += outcome.seconds
+        row.episode = outcome.value
+        row.verdict = self.failure("begin", outcome)
+
     def append(self, row: Transcript, completion: Completion) -> None:
         """A turn as it was sampled: its tokens, and text made of them."""
-        row.segments.append(Segment(completion.tokens, completion.logp, chosen=True))
+        row.add(Segment(completion.tokens, completion.logp, chosen=True))
         row.texts.append(self.decode(completion.tokens))
         row.cut = completion.finish == "length"
 
@@ -165,7 +181,7 @@ class Player:
             with self.lock:
                 observed = self.observation(row, (reply.text, *reply.more))
             if observed:
-                row.segments.append(Segment(observed, None, chosen=False))
+                row.add(Segment(observed, None, chosen=False))
             if observed is None or self.room(row, decoding) < 1:
                 row.verdict = CUT
         row.cut = row.verdict is CUT or (row.cut and row.verdict is not SPENT)
@@ -201,9 +217,10 @@ class Player:
         with self.lock:
             if kind not in self.said:
                 self.said.add(kind)
-                what = f"{said}; the episode ends there with a reward of 0, here and wherever this happens"
+                end = "was over and keeps its reward" if method == "close" else "ends there with a reward of 0"
+                what = f"{said}; the episode {end}, here and wherever this happens"
                 warnings.warn(what, stacklevel=2)
-        return SPENT if isinstance(error, TimeoutError) else BROKEN
+        return SPENT if isinstance(error, GivenUpError) else BROKEN
 
     def close(self, row: Transcript, closings: Threads) -> None:
         """If it is open; an episode that hangs may end by this."""
@@ -234,8 +251,11 @@ def of(row: Transcript) -> Episode:
 
 def described(error: BaseException) -> str:
     """An error in a sentence of at most 200 characters, with the place where it was raised."""
-    said = " ".join(str(error).split())[:200]
-    if isinstance(error, TimeoutError):
+    try:
+        said = " ".join(str(error).split())[:200]
+    except Exception:  # whatever its own code does
+        said = ""
+    if isinstance(error, GivenUpError):
         return said
     return f"raised {type(error).__name__}: {said}{place_of(error)}"
 

@@ -14,9 +14,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+class GivenUpError(TimeoutError):
+    """Of a call that did not return in its time, and not of one that ran into a limit of its own."""
+
+
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """What a call gave; TimeoutError where it was given up on."""
+    """What a call gave; GivenUpError where it was given up on."""
 
     value: T | None
     error: BaseException | None
@@ -124,7 +128,7 @@ class Threads:
                     self.watched = min((call.ends for call in self.running), default=inf)
                     self.timed.wait(min(self.watched - now, TIMEOUT_MAX))
             for call in late:
-                error = TimeoutError(f"did not return within {call.limit:g} seconds")
+                error = GivenUpError(f"did not return within {call.limit:g} seconds")
                 call.outcome.set_result(Outcome(None, error, now - call.began))
 
 

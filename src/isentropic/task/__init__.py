@@ -10,6 +10,7 @@ from typing import Any, Literal
 Split = Literal["train", "validation", "test"]  # learn from, choose settings by, report on
 Message = dict[str, str]  # of a chat: role and content
 Status = Literal["right", "wrong", "unsimplified", "unparseable", "timeout", "crash", "void", "budget"]
+LARGEST = 1e18  # of a reward, whose square must be a number of 32 bits
 
 
 @dataclass(frozen=True)

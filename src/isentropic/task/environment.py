@@ -3,11 +3,14 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
-from math import inf, isfinite
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Integral
 from typing import Any, Protocol, get_args, runtime_checkable
 
-from isentropic.task import Problem, Split, Status, Task, Verdict
+from isentropic.task import LARGEST, Problem, Split, Status, Task, Verdict
+
+MOST = 2**31  # calls and seconds of a turn; many turns of so many are still numbers that a batch can hold
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def check_episode(episode: Any) -> Episode:
 
 
 def check_reply(reply: Any) -> Reply:
-    """Raises TypeError or ValueError, a sentence, for what no player can go on with."""
+    """Of plain texts and numbers. Raises TypeError or ValueError, a sentence, for what no player can go on with."""
     if not isinstance(reply, Reply):
         raise TypeError(f"step returned {reply!r:.60}, where a Reply must be")
     more: Any = reply.more
@@ -111,17 +114,20 @@ def check_reply(reply: Any) -> Reply:
     if verdict is not None and not isinstance(verdict, Verdict):
         raise TypeError(f"step gave {verdict!r:.60}, where a Verdict or None must be")
     counts: tuple[Any, ...] = (reply.calls, reply.failed)
-    if not all(isinstance(count, int) for count in counts) or not 0 <= reply.failed <= reply.calls:
-        raise ValueError(f"step counted calls={reply.calls}, failed={reply.failed}")
-    if not 0 <= reply.seconds < inf or reply.void not in (True, False):
+    if not all(isinstance(count, Integral) for count in counts) or not 0 <= reply.failed <= reply.calls < MOST:
+        raise ValueError(f"step counted calls={reply.calls!r:.30}, failed={reply.failed!r:.30}")
+    if not 0 <= reply.seconds < MOST or reply.void not in (True, False):
         raise ValueError(f"step gave seconds={reply.seconds}, void={reply.void}")
-    return reply if verdict is None else replace(reply, verdict=check_verdict(verdict))
+    return Reply(
+        str(reply.text), None if verdict is None else check_verdict(verdict), bool(reply.void), int(reply.calls),
+        int(reply.failed), float(reply.seconds), tuple(map(str, reply.more)),
+    )  # fmt: skip
 
 
 def check_verdict(verdict: Verdict) -> Verdict:
     """Of plain numbers. Raises TypeError or ValueError for what is none."""
-    if not isfinite(verdict.reward):
-        raise ValueError(f"step gave a reward of {verdict.reward}, which is not finite")
+    if not isfinite(verdict.reward) or abs(verdict.reward) > LARGEST:
+        raise ValueError(f"step gave a reward of {verdict.reward!r:.60}, which is not finite or beyond {LARGEST:g}")
     if verdict.correct not in (True, False) or verdict.status not in get_args(Status):
         raise ValueError(f"step gave a verdict with correct={verdict.correct!r:.60} and status={verdict.status!r:.60}")
     return Verdict(float(verdict.reward), bool(verdict.correct), verdict.status)

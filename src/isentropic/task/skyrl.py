@@ -14,6 +14,23 @@ from isentropic.task.foreign import made_by, verdict_of
 KEY = "task.environment"
 
 
+class Settings(dict[str, Any]):
+    """As the library's own: what stands under a name is an attribute too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"env_config has no {name}; there are {', '.join(self) or 'none'}") from None
+
+
+def settings(value: Any) -> Any:
+    """With all that is nested in it."""
+    if isinstance(value, Mapping):
+        return Settings({str(name): settings(one) for name, one in value.items()})
+    return value
+
+
 @dataclass
 class Steps:
     """One episode, and the rewards of its steps together."""
@@ -60,7 +77,7 @@ class SkyRl(OfTask):
 
     def begin(self, problem: Problem, seed: int) -> Steps:
         """Raises ValueError for an environment that rewrites the prompt, which is there already."""
-        world = made_by(KEY, self.environment)(env_config=dict(self.env_config), extras=dict(problem.columns))
+        world = made_by(KEY, self.environment)(env_config=settings(self.env_config), extras=dict(problem.columns))
         prompt = [*map(dict, problem.before), {"role": "user", "content": problem.prompt}]
         given, _ = world.init([dict(message) for message in prompt])
         if [dict(message) for message in given] != prompt:

@@ -92,7 +92,7 @@ class Trl(OfTask):
     def __post_init__(self) -> None:
         if set(PLACES.findall(self.template)) != {"question", "tools"}:
             raise ValueError(f"task.template={self.template!r} must contain both {{question}} and {{tools}}")
-        if not hasattr(self.made, "reset"):
+        if not hasattr(self.kind, "reset"):
             raise ValueError(f"{KEY}={self.environment} has no method reset, as environments of TRL have")
         if not self.tools:
             raise ValueError(f"{KEY}={self.environment} has no public method that could be a tool")
@@ -106,11 +106,17 @@ class Trl(OfTask):
         return made_by(KEY, self.environment)
 
     @cached_property
+    def kind(self) -> Any:
+        """The class; that of what a function makes."""
+        return self.made if isinstance(self.made, type) else type(self.made())
+
+    @cached_property
     def tools(self) -> dict[str, Callable[..., Any]]:
-        """Public methods, but those that the trainer calls."""
-        methods = inspect.getmembers(self.made, inspect.isfunction)
-        ours = ("reset", "get_reward", "close")
-        return {name: method for name, method in methods if not name.startswith("_") and name not in ours}
+        """Public methods, but those that the trainer calls; static ones are helpers, as in the library."""
+        methods = inspect.getmembers(self.kind, lambda one: inspect.isfunction(one) or inspect.ismethod(one))
+        static = {name for name, _ in methods if isinstance(inspect.getattr_static(self.kind, name), staticmethod)}
+        others = {"reset", "get_reward", "close"} | static
+        return {name: method for name, method in methods if not name.startswith("_") and name not in others}
 
     @cached_property
     def schemas(self) -> str:
@@ -180,7 +186,8 @@ def schema(name: str, tool: Callable[..., Any]) -> dict[str, Any]:
     for line in rest.partition("Returns:")[0].splitlines():
         if match := DESCRIBED.match(line):
             described[match[1]] = match[2].strip()
-    parameters = list(inspect.signature(tool, eval_str=True).parameters.values())[1:]  # but self
+    parameters = list(inspect.signature(tool, eval_str=True).parameters.values())
+    parameters = parameters if inspect.ismethod(tool) else parameters[1:]  # but self
     named = [one for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     properties = {one.name: kind(one.annotation) | {"description": described.get(one.name, "")} for one in named}
     needed = [one.name for one in named if one.default is one.empty]

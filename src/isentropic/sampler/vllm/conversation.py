@@ -11,7 +11,7 @@ from typing import Any
 
 from isentropic.sampler import Completion, Decoding, Done, Halted, Piece, Reply, Request, once
 from isentropic.sampler.ends import Ends
-from isentropic.sampler.vllm.sampling_params import Row, completion_of, draws, joined, piece_of, rest_of
+from isentropic.sampler.vllm.sampling_params import Row, completion_of, drawing, joined, piece_of, rest_of
 
 
 class Conversation:
@@ -20,7 +20,7 @@ class Conversation:
     def __init__(self, engine: Any, scheduler: Any, decoding: Decoding, ends: Ends, slots: int) -> None:
         self.engine, self.scheduler = engine, scheduler  # vLLM's LLM; None where the scheduler is vLLM's own
         self.slots = slots  # sequences that run at one time
-        self.decoding, self.ends = decoding, ends
+        self.draws, self.ends = drawing(decoding, ends.ids), ends
         self.rows: dict[int, Row] = {}  # of the turns that are written at present
         self.written: dict[int, Completion] = {}  # of rows whose turn takes another request
         self.running: dict[str, int] = {}  # places by the names of their requests
@@ -103,7 +103,7 @@ class Conversation:
         if not rows:
             return
         prompts = [{"prompt_token_ids": row.prompt} for row in rows.values()]
-        params = [draws(self.decoding, place, row, self.ends.ids) for place, row in rows.items()]
+        params = [self.draws(place, row) for place, row in rows.items()]
         names = self.engine.enqueue(prompts, params, use_tqdm=False)
         # what comes back bears the name without the letters that tell it from others' behind a dash
         self.running |= {name.split("-")[0]: place for name, place in zip(names, rows, strict=True)}

@@ -2,7 +2,7 @@
 
 # pyright: basic
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,25 +75,35 @@ class Written:
     finish: str
 
 
-def draws(decoding: Decoding, number: int, row: Row, ends: list[int]) -> Any:
-    """vLLM's parameters for one row; its number travels along, so that the scheduler knows whose tokens it writes."""
+def drawing(decoding: Decoding, ends: list[int]) -> Callable[[int, Row], Any]:
+    """What makes vLLM's parameters for a row of a number.
+
+    The number travels along, so that the scheduler knows whose tokens it writes. What all rows have in common is
+    checked once.
+    """
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind
 
-    return SamplingParams(
+    common = SamplingParams(
         temperature=decoding.temperature,
         top_p=decoding.top_p,
         top_k=decoding.top_k,
         min_p=decoding.min_p,
-        max_tokens=row.limit,
+        max_tokens=decoding.max_tokens,
         stop_token_ids=ends,
-        seed=row.seed,
-        logprobs=0 if row.says else None,  # 0: that of the drawn token
+        seed=0,
         detokenize=False,
         output_kind=RequestOutputKind.FINAL_ONLY,
-        extra_args={ROW: number},
-        skip_clone=True,  # made for this request alone
+        skip_clone=True,  # clones share what is the same for all
     )
+
+    def draws(number: int, row: Row) -> Any:
+        one = common.clone()
+        one.max_tokens, one.seed, one.extra_args = row.limit, row.seed, {ROW: number}
+        one.logprobs = 0 if row.says else None  # 0: that of the drawn token
+        return one
+
+    return draws
 
 
 def completion_of(output: Any, written: Written | None) -> Completion:
