@@ -212,8 +212,8 @@ class PartialRollouts:
             if group.prompt != saved.get("prompt", torch.tensor(group.prompt)).tolist():
                 raise StateError(
                     f"the checkpoint has begun answers to another prompt than that of group {group.number} here; "
-                    "resume with the task, seed, prompts and tokenizer that wrote it, or with rollout.partial=false, which "
-                    "leaves them out"
+                    "resume with the task, seed, prompts and tokenizer that wrote it, or with rollout.partial=false, "
+                    "which leaves them out"
                 )
             for answer, known in zip(group.answers, saved["answers"], strict=True):
                 answer.tokens, answer.logp = known["tokens"].tolist(), known["logp"].tolist()
