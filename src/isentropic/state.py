@@ -4,7 +4,7 @@ import pickle
 import random
 import sys
 import warnings
-from collections.abc import Generator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cached_property
@@ -20,6 +20,7 @@ from isentropic.distributed import gather_objects, rank, world_size
 
 PLAIN = (type(None), bool, int, float, str, bytes)
 OPAQUE = ("isentropic.tools.", "isentropic.task.judge_pool")  # processes and pipes, which nobody means to save
+EMPTY = "lightning.pytorch.callbacks.callback"  # whose state_dict every callback has that brings none
 KEPT = (list, dict, set, Tensor, np.ndarray)  # of what a class holds, what may change
 
 
@@ -67,6 +68,11 @@ class Memory:
 
     def check(self) -> None:
         """Raises StateError for a part with a field that has changed and is in no state_dict."""
+        for sentence in self.forgotten():
+            raise StateError(sentence)
+
+    def forgotten(self) -> Iterator[str]:
+        """What would be, in a sentence each."""
         for name, part in self.parts.items():
             known = saved_fields(part)
             if known is None:
@@ -74,7 +80,7 @@ class Memory:
             now, before = picture(part), self.start[name]
             for field in now.keys() | before.keys():
                 if field not in known and now.get(field) != before.get(field):
-                    raise StateError(
+                    yield (
                         f"{name}: {type(part).__name__}.{field} has changed during the run and would be forgotten by a "
                         f"checkpoint; give {type(part).__name__} state_dict and load_state_dict with it, or with an "
                         "empty dict if it may be forgotten"
@@ -126,7 +132,7 @@ def is_stateful(part: object) -> TypeGuard[Stateful]:
 
 def saved_fields(part: object) -> set[str] | None:
     """Fields that a part saves; None for one that decides that itself, in a state_dict of its own."""
-    if not is_stateful(part):
+    if not is_stateful(part) or type(part).state_dict.__module__ == EMPTY:
         return set()
     ours = type(part).state_dict.__module__.startswith("isentropic.")  # which saves the fields that are no settings
     return set(part.state_dict()) if ours else None

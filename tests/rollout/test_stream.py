@@ -183,6 +183,35 @@ def test_what_curators_remember_of_problems_goes_on(parts, ahead):
         whole.load_state_dict({"step": 1, "position": 4})
 
 
+def test_what_a_task_remembers_goes_on(parts):
+    class Graded(type(parts.sums())):
+        """Pays less, the more it has judged."""
+
+        judged = 0
+
+        def verify(self, problems, texts):
+            self.__dict__["judged"] = self.judged + len(texts)
+            return [replace(verdict, reward=1 / self.judged) for verdict in super().verify(problems, texts)]
+
+        def state_dict(self):
+            return {"judged": self.judged}
+
+        def load_state_dict(self, state):
+            self.__dict__["judged"] = state["judged"]
+
+    def made():
+        task = Graded(pattern="1..9+1..9", template="{question}=", marker="", held_out=0.2, seed=0)
+        return stream_of(parts, parts.scripted(parts.some_right), task=task, steps=4)
+
+    whole, rewards, states = made(), [], []
+    for batch in whole:
+        rewards.append(batch.reward.tolist())
+        states.append(whole.state_dict())
+    resumed = made()
+    resumed.load_state_dict(states[1])
+    assert [batch.reward.tolist() for batch in resumed] == rewards[2:]
+
+
 def test_a_curator_that_would_forget_is_refused_after_the_first_rollout(parts):
     items = iter(stream_of(parts, parts.scripted(parts.some_right), curate={"mine": Forgets()}))
     with pytest.raises(ValueError, match=r"rollout\.curation\.mine: Forgets\.seen has changed during the run and "):

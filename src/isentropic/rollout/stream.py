@@ -33,7 +33,7 @@ from isentropic.rollout.shares import (
     tally_of_turns,
 )
 from isentropic.sampler import Decoding
-from isentropic.state import Memory, drawing_apart, seed_shared
+from isentropic.state import Memory, drawing_apart, is_stateful, seed_shared
 from isentropic.task import Problem
 
 APART = 2**16  # between the seeds of two problems of an evaluation: no problem has as many completions
@@ -84,6 +84,7 @@ class RolloutStream:
             {"rollout.sampling": sampling}
             | {f"rollout.curation.{name}": curator for name, curator in curate.items()}
             | {f"reward.{name}": reward for name, reward in rewards.parts.items()}
+            | ({"task": generator.task} if is_stateful(generator.task) else {})
         )
         self.snapshot: dict[str, Any] | None = None  # from before what is drawn ahead
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
