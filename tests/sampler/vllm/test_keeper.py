@@ -163,6 +163,19 @@ def test_folders_that_are_not_known_to_be_left_stay(tmp_path):
     assert stayed == {"new", "elsewhere", "running", "odd", "link"}
 
 
+def test_weights_for_somebody_elses_server_go_at_the_next_start_where_a_kill_left_them(tmp_path):
+    """They are as large as the model."""
+    code = "import os; from isentropic.sampler.vllm import keeper; print(keeper.weights_folder(), flush=True); "
+    code += "os.kill(os.getpid(), 9)"
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    killed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    folder = Path(killed.stdout.strip())
+    (folder / "model.safetensors").write_bytes(bytes(8))
+    assert folder.parent == tmp_path and folder.exists()
+    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    assert not folder.exists() and len(list(tmp_path.iterdir())) == 1
+
+
 def test_memory_that_another_process_holds_stays(tmp_path):
     block = shared_memory.SharedMemory(create=True, size=64)
     resource_tracker.unregister(block._name, "shared_memory")

@@ -317,6 +317,10 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
         monkeypatch.setenv(name, "1")
     for name in ("WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "GITHUB_TOKEN", "DB_PASSWORD"):
         monkeypatch.setenv(name, "hidden")
+    for name in ("PGPASSWORD", "SSHPASS", "OPENAI_APIKEY", "API_KEYS", "CI_JOB_TOKENS", "SSH_AUTH_SOCK", "GITHUB_PAT"):
+        monkeypatch.setenv(name, "hidden")
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:hidden@host/db")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:shown@proxy:3128")
     monkeypatch.setenv("HF_TOKEN", "of the hub")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
@@ -329,6 +333,7 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     said = (tmp_path / "log").read_text()
     assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
     assert f"TORCHINDUCTOR_CACHE_DIR={kernels()['TORCHINDUCTOR_CACHE_DIR']}\n" in said
+    assert "HTTPS_PROXY=http://me:shown@proxy:3128\n" in said and "PWD=" in said
     assert "hidden" not in said and "HF_TOKEN=of the hub\n" in said and "TOKENIZERS_PARALLELISM=false\n" in said
     assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
 

@@ -35,7 +35,11 @@ RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", 
 AGENT = "TORCHELASTIC_"  # of torchrun
 SOCKET = "unix:"  # what the URL of a server on this machine begins with that listens on a file
 JSON = {"Content-Type": "application/json"}
-SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+# of PGPASSWORD, SSH_AUTH_SOCK, AWS_ACCESS_KEY_ID, CI_APITOKEN; not of TOKENIZERS_PARALLELISM and PWD
+SECRET = re.compile(
+    r"(KEY|TOKEN)S?(_|$)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|_(PASS|PWD|PAT|AUTH)(_|$)|SSHPASS", re.IGNORECASE
+)
+WITH_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")  # of an address, such as that of a database
 HUB = "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"
 
 
@@ -197,10 +201,12 @@ def check_release(service: Service) -> str:
     return version
 
 
-def concerns_server(name: str) -> bool:
+def concerns_server(name: str, value: str = "") -> bool:
     """Not how the trainer was started, nor the keys of other services; the hub's may be needed for the model."""
-    if name in HUB:
+    if name in HUB or name.upper().endswith("_PROXY"):  # which may be the way to the hub
         return True
+    if WITH_PASSWORD.search(value):
+        return False
     return name not in RANKS and not name.startswith(AGENT) and not SECRET.search(name)
 
 
@@ -221,7 +227,7 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
             "sampler=vllm_server starts vLLM, which is not installed here; give sampler.url, or install it"
         )
     folder = keeper.private_folder()
-    environment = {name: value for name, value in os.environ.items() if concerns_server(name)}
+    environment = {name: value for name, value in os.environ.items() if concerns_server(name, value)}
     environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment |= {"TMPDIR": str(folder), "VLLM_RPC_BASE_PATH": str(folder)}

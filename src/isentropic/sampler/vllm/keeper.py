@@ -21,6 +21,7 @@ from pathlib import Path
 
 OWNER, SHARED = "owner.json", "shared_memory.txt"  # in the folder: whose it is, and what of /dev/shm its processes held
 PREFIX = "isentropic-server-"
+WEIGHTS = "isentropic-weights-"  # what the folder is called that somebody else's server reads them from
 LONGEST = 107 - len("/00000000-0000-0000-0000-000000000000")  # of a folder in which sockets have such names
 MEMORY = Path("/dev/shm")
 PATIENCE = 10.0  # seconds that a server has to end by itself
@@ -79,8 +80,9 @@ def clear(folder: Path, names: set[str]) -> None:
 
 
 def sweep(place: Path) -> None:
-    """Takes away the folders there of servers that were killed with their keepers, of this user alone."""
-    for folder in place.glob(f"{PREFIX}*") if here() else ():
+    """Takes away the folders there of servers that were killed with their keepers, of this user alone, and of trainers
+    that sent weights to somebody else's."""
+    for folder in [*place.glob(f"{PREFIX}*"), *place.glob(f"{WEIGHTS}*")] if here() else ():
         with suppress(OSError, ValueError, KeyError):
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
@@ -97,6 +99,15 @@ def private_folder() -> Path:
         place = Path("/tmp")
     sweep(place)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    claim(folder, os.getpid())
+    return folder
+
+
+def weights_folder() -> Path:
+    """For a server of somebody else, which may see the folder for temporary files and no other."""
+    place = Path(tempfile.gettempdir())
+    sweep(place)
+    folder = Path(tempfile.mkdtemp(prefix=WEIGHTS, dir=place))
     claim(folder, os.getpid())
     return folder
 
