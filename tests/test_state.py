@@ -233,6 +233,15 @@ def test_an_estimator_that_would_forget_is_refused_after_the_first_rollout(parts
     assert module.rollouts == 1
 
 
+@pytest.mark.parametrize("room", ["control", "schedule"])
+def test_a_controller_or_a_schedule_that_would_forget_is_refused_too(parts, room):
+    module = parts.learner()
+    module.memory.check()
+    vars(module.schedule if room == "schedule" else module.algorithm.control)["calls"] = 1
+    with pytest.raises(StateError, match=rf"{room}: Constant\.calls has changed during the run"):
+        module.memory.check()
+
+
 def test_judges_that_have_started_are_no_memory():
     part = Plain(JudgePool("isentropic.task.equality:judge", workers=1, timeout=30.0, memory=4.0))
     memory = Memory({"reward.mine": part})

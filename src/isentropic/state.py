@@ -60,11 +60,11 @@ class Stateful(Protocol):
 
 
 class Memory:
-    """Of some parts by their dotted names, each rank its own."""
+    """Of some parts by their dotted names, each rank its own. Others are saved `apart`, and only checked here."""
 
-    def __init__(self, parts: Mapping[str, object]) -> None:
-        self.parts = dict(parts)
-        self.start = {name: picture(part) for name, part in self.parts.items()}
+    def __init__(self, parts: Mapping[str, object], apart: Mapping[str, object] | None = None) -> None:
+        self.parts, self.apart = dict(parts), dict(apart or {})
+        self.start = {name: picture(part) for name, part in (self.parts | self.apart).items()}
 
     def check(self) -> None:
         """Raises StateError for a part with a field that has changed and is in no state_dict."""
@@ -73,7 +73,7 @@ class Memory:
 
     def forgotten(self) -> Iterator[str]:
         """What would be, in a sentence each."""
-        for name, part in self.parts.items():
+        for name, part in (self.parts | self.apart).items():
             known = saved_fields(part)
             if known is None:
                 continue
