@@ -306,6 +306,26 @@ def test_what_a_server_leaves_behind_ends_with_it(tmp_path):
         assert time.monotonic() < end
 
 
+KEPT = """
+import socket, sys, time
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    print("listens", flush=True)
+    listener.accept()[0].close()
+time.sleep(1)
+sys.exit(3)
+"""
+
+
+def test_a_server_that_falls_is_said_to_have_ended_though_its_keeper_still_cleans_up():
+    with tempfile.TemporaryDirectory(prefix="place-", dir="/tmp") as place:
+        kept = subprocess.Popen([sys.executable, "-c", KEPT, f"{place}/http"], stdout=subprocess.PIPE)
+        assert kept.stdout and kept.stdout.readline()
+        with pytest.raises(SamplerError, match="the server that was started has ended with code 3"):
+            Service(f"unix:{place}/http", 600.0, kept, None).call("/inference/v1/generate")
+
+
 def running(stat: Path) -> bool:
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 

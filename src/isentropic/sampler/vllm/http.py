@@ -34,6 +34,7 @@ FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 AGENT = "TORCHELASTIC_"  # of torchrun
 SOCKET = "unix:"  # what the URL of a server on this machine begins with that listens on a file
+ENDING = keeper.PATIENCE + keeper.WITNESS + 7  # seconds that a keeper may take
 JSON = {"Content-Type": "application/json"}
 # of PGPASSWORD, SSH_AUTH_SOCK, AWS_ACCESS_KEY_ID, CI_APITOKEN; not of TOKENIZERS_PARALLELISM and PWD
 SECRET = re.compile(
@@ -96,6 +97,9 @@ class Service:
 
     def lost(self, error: Exception) -> str:
         """Why a request failed: the server has ended, with its log's last words, or cannot be reached."""
+        if self.process and isinstance(getattr(error, "reason", error), ConnectionError | FileNotFoundError):
+            with suppress(subprocess.TimeoutExpired):  # its keeper ends after it, once nothing is left of it
+                self.process.wait(ENDING)
         if self.process and self.process.poll() is not None:
             return f"the server that was started has ended with code {self.process.returncode}; {self.last_words()}"
         reason = getattr(error, "reason", error)
@@ -155,7 +159,7 @@ class Service:
             return
         self.process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(keeper.PATIENCE + keeper.WITNESS + 7)
+            self.process.wait(ENDING)
         with suppress(ProcessLookupError):  # its engine may outlive it, and hold a card
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
