@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.sampler.vllm import keeper
+from isentropic.sampler.vllm.http import Service
 
 pytestmark = pytest.mark.skipif(not keeper.here(), reason="there is no /proc")
 
@@ -134,6 +135,23 @@ def test_what_a_kill_of_all_leaves_the_next_start_takes_away(trainer, tmp_path, 
     assert not folder.exists() and not (keeper.MEMORY / name_of(tmp_path)).exists()
     keeper.sweep(place)
     assert mine.exists(), "a folder whose owner runs is gone"
+
+
+def test_what_a_keeper_leaves_that_is_killed_itself_the_trainer_takes_away(tmp_path):
+    (tmp_path / "server.py").write_text(SERVER)
+    folder = tmp_path / "own"
+    folder.mkdir()
+    server = [sys.executable, str(tmp_path / "server.py"), str(folder), name_of(tmp_path)]
+    kept = subprocess.Popen(
+        [sys.executable, "-I", keeper.__file__, str(folder), str(os.getpid()), *server], start_new_session=True
+    )
+    await_(lambda: name_of(tmp_path) in noted(folder))
+    left = keeper.session(kept.pid)
+    assert len(left) >= 3
+    kept.kill()
+    Service(f"unix:{folder}/http", 5.0, kept, None).stop()
+    assert not folder.exists() and not (keeper.MEMORY / name_of(tmp_path)).exists()
+    assert not any(keeper.begun(pid) for pid in left)
 
 
 def noted(folder):

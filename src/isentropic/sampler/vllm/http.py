@@ -72,6 +72,8 @@ class Service:
             code, text = self.answer(route, data, self.timeout)
         except (URLError, OSError, HTTPException) as error:
             raise SamplerError(self.lost(error)) from error
+        if code != 200 and self.process and self.process.poll() is not None:
+            raise SamplerError(self.lost(OSError(f"it answered with {code}")))
         if code != 200:
             said = " ".join(text.decode(errors="replace").split())[:300]
             more = f"; its log, {self.log}, says more" if self.log and code >= 500 else ""
@@ -163,6 +165,8 @@ class Service:
         with suppress(ProcessLookupError):  # its engine may outlive it, and hold a card
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        if self.url.startswith(SOCKET):
+            keeper.stand_in(Path(self.url.removeprefix(SOCKET)).parent, self.process.pid)
         self.process = None
 
 

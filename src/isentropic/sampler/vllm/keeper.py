@@ -38,13 +38,13 @@ def begun(pid: int) -> str | None:
     return None if words[0] in "ZX" else words[19]
 
 
-def session() -> list[int]:
-    """All other processes of this one's session."""
+def session(of: int = 0) -> list[int]:
+    """All other processes of this one's session, or of that whose first process this is."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
-            if pid != os.getpid() and os.getsid(pid) == os.getsid(0) and begun(pid):
+            if pid != os.getpid() and os.getsid(pid) == (of or os.getsid(0)) and begun(pid):
                 found.append(pid)
     return found
 
@@ -79,6 +79,21 @@ def clear(folder: Path, names: set[str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def noted(folder: Path) -> set[str]:
+    """What `note` has written down."""
+    names = (folder / SHARED).read_text().split() if (folder / SHARED).exists() else []
+    return {Path(name).name for name in names}
+
+
+def stand_in(folder: Path, keeper: int) -> None:
+    """Clears what a keeper would have that was killed itself, once all of its session have ended."""
+    end = time.monotonic() + PATIENCE
+    while session(keeper) and time.monotonic() < end:
+        time.sleep(0.05)
+    if folder.exists():
+        clear(folder, noted(folder))
+
+
 def sweep(place: Path) -> None:
     """Takes away the folders there of servers that were killed with their keepers, of this user alone, and of trainers
     that sent weights to somebody else's."""
@@ -88,8 +103,7 @@ def sweep(place: Path) -> None:
                 continue
             owner = json.loads((folder / OWNER).read_text())
             if owner["place"] == here() and not any(begun(int(pid)) == at for pid, at in owner["processes"].items()):
-                names = (folder / SHARED).read_text().split() if (folder / SHARED).exists() else []
-                clear(folder, {Path(name).name for name in names})
+                clear(folder, noted(folder))
 
 
 def private_folder() -> Path:
