@@ -1,6 +1,7 @@
 """With programs in the place of a server: they hold what one holds, and end no more willingly."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -203,6 +204,12 @@ def test_memory_that_another_process_holds_stays(tmp_path):
     assert (keeper.MEMORY / block.name).exists() and not (tmp_path / "folder").exists()
     block.close()
     (keeper.MEMORY / block.name).unlink()
+
+
+def test_a_semaphore_is_known_by_the_name_that_it_was_given_after_it_was_mapped():
+    semaphore = multiprocessing.get_context("spawn").Semaphore()
+    name = f"sem.{semaphore._semlock.name.lstrip('/')}"
+    assert (keeper.MEMORY / name).exists() and name in keeper.held([os.getpid()])
 
 
 def test_a_long_path_for_temporary_files_leaves_room_for_the_names_of_sockets(tmp_path, monkeypatch):

@@ -50,13 +50,15 @@ def session(of: int = 0) -> list[int]:
 
 
 def held(pids: list[int]) -> set[str]:
-    """Names in /dev/shm that these processes have mapped."""
+    """Names in /dev/shm that these processes have mapped, by their inodes: a semaphore was made under another name."""
+    there: dict[str, str] = {}
+    with suppress(OSError):
+        there = {str(entry.inode()): entry.name for entry in os.scandir(MEMORY)}
     names: set[str] = set()
     for pid in pids:
         with suppress(OSError):
             for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
-                _, mark, name = line.removesuffix(" (deleted)").partition(f"{MEMORY}/")
-                if mark and not line.endswith(" (deleted)"):
+                if f"{MEMORY}/" in line and (name := there.get(line.split()[4])):
                     names.add(name)
     return names
 
