@@ -172,11 +172,16 @@ def alive(process: Process) -> bool:
 
 
 def describe(process: Process) -> str:
+    return words_of(process[0])[:200].strip() or "ended"
+
+
+def words_of(pid: int) -> str:
+    """Its name, which a program may change, and its command; nothing of one that has ended."""
     try:
-        words = Path(f"/proc/{process[0]}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        return f"{Path(f'/proc/{process[0]}/comm').read_text().strip()}: {words[:200].strip()}"
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return f"{Path(f'/proc/{pid}/comm').read_text().strip()}: {words}"
     except OSError:
-        return "ended"
+        return ""
 
 
 def descendants(pid: int) -> set[Process]:
@@ -194,16 +199,24 @@ def descendants(pid: int) -> set[Process]:
 
 
 def serving(trainer: int, role: str) -> int | None:
-    """The pid of the server that a trainer has started, or of its engine; None where there is none."""
-    everyone = {pid for pid, _ in descendants(trainer)}
-    servers = [pid for pid in everyone if "vllm.entrypoints.openai.api_server" in describe((pid, 0)) and pid != trainer]
-    tops = [pid for pid in servers if int((fields_of(pid) or ["", "0"])[1]) not in servers]
-    if role == "server":
-        return tops[0] if tops else None
-    below = {pid for top in tops for pid, _ in descendants(top)}
-    titled = [pid for pid in below if "EngineCor" in describe((pid, 0))]
-    others = [pid for pid in below if "resource_tracker" not in describe((pid, 0))]
+    """The pid of the server that a trainer has started, of its keeper or of its engine; None where there is none.
+
+    The keeper's command ends with the server's, so that both name it; forked children of the server do too.
+    """
+    told = {pid: words_of(pid) for pid, _ in descendants(trainer)}
+    named = {pid for pid, words in told.items() if "vllm.entrypoints.openai.api_server" in words}
+    keepers = {pid for pid in named if "keeper.py" in told[pid]}
+    servers = [pid for pid in named - keepers if parent_of(pid) not in named - keepers]
+    if role in ("keeper", "server"):
+        return min(keepers if role == "keeper" else servers, default=None)
+    below = {pid for server in servers for pid, _ in descendants(server)}
+    titled = [pid for pid in below if "EngineCor" in told.get(pid, "")]
+    others = [pid for pid in below if "resource_tracker" not in told.get(pid, "")]
     return min(titled or others, default=None)
+
+
+def parent_of(pid: int) -> int:
+    return int((fields_of(pid) or ["", "0"])[1])
 
 
 def card_memory() -> int | None:
@@ -302,7 +315,7 @@ def at_random(bench: Bench) -> dict[str, Any]:
 
 
 def killed(bench: Bench, role: str) -> dict[str, Any]:
-    """What a trainer says whose server, or whose server's engine, is killed, and what is left of all of them."""
+    """What a trainer says whose server, or its keeper or engine, is killed, and what is left of all of them."""
     run = bench.start(role, SERVER[bench.device])
     reached = run.reaches(min(bench.at, 3))
     pid = serving(run.process.pid, role) if reached else None
@@ -325,8 +338,8 @@ def regrouped(bench: Bench) -> dict[str, Any]:
             ended = run.finish()
             rest = bench.start(folder, [*one, "ckpt_path=last"]).finish()
             rows = len(rows_of(bench.folder / folder))
-            one = {"reached": reached, "ended": ended, "rest": rest, "rows": rows}
-            bench.keep(found, f"{name}, {'sharded' if sharded else 'whole'}", one)
+            told = {"reached": reached, "ended": ended, "rest": rest, "rows": rows}
+            bench.keep(found, f"{name}, {'sharded' if sharded else 'whole'}", told)
     return found
 
 
@@ -357,6 +370,7 @@ PARTS: dict[str, Callable[[Bench], Any]] = {
     "kills": at_random,
     "engine": lambda bench: killed(bench, "engine"),
     "server": lambda bench: killed(bench, "server"),
+    "keeper": lambda bench: killed(bench, "keeper"),
     "trainer": orphaned,
     "ranks": regrouped,
     "update_memory": lambda bench: without_memory(bench, rows_at_once(1024 if bench.device == "cuda" else 65536)),

@@ -2,16 +2,23 @@
 
 import importlib.util
 import json
+import re
 import resource
+import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from isentropic.config.build import BadInput
 from isentropic.config.compose import check_jobs, compose, loader_of
+from isentropic.config.differences import contents_of, say_differences, settings_of
 from isentropic.config.entry import CONFIGS
-from isentropic.train import find_last, go_on, parts, say_differences, train
+from isentropic.task import Problem
+from isentropic.train import find_last, go_on, parts, train
 
 LOADER = loader_of(CONFIGS)
 START = "policy.reference=${policy.model.path}"
@@ -25,7 +32,7 @@ def refusal(*overrides: str) -> str:
         check_jobs(LOADER, "train", lines, sweep=False)
         cfg = compose(LOADER, "train", lines)
         with parts(cfg) as (_, policy, _data):
-            go_on(cfg, policy.algorithm.control)
+            go_on(cfg, policy.algorithm.control, settings_of(cfg))
     assert not Path("nowhere").exists()
     sentence = str(caught.value)
     assert "\n" not in sentence
@@ -183,6 +190,39 @@ def test_all_that_differs_from_a_checkpoint_is_said(capsys):
     ]
     say_differences({"seed": 1}, {})
     assert capsys.readouterr().out == "", "an older checkpoint does not say"
+
+
+def test_what_files_hold_that_settings_only_name_is_said_to_differ(tiny_model, tmp_path, capsys):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    cfg = OmegaConf.create({"policy": {"model": {"path": str(folder)}}, "rollout": {"steps": 3}})
+    problems = [Problem(f"{i} + 1 =", str(i + 1)) for i in range(200)]
+
+    def contents(problems, offset=0):
+        encoder = SimpleNamespace(encode=lambda problem: [ord(symbol) + offset for symbol in problem.prompt])
+        return contents_of(cfg, SimpleNamespace(problems_of=lambda split: problems, prompts=encoder))
+
+    def said(now, before):
+        say_differences(now, before)
+        return [re.sub("=.*", "", line).strip() for line in capsys.readouterr().out.splitlines()[1:]]
+
+    before = contents(problems)
+    assert said(contents(problems), before) == said(before, {"seed": 0} | before | {"of: gone": 1})[1:] == []
+    assert said(contents([*problems[:77], Problem("77 + 1 =", "79"), *problems[78:]]), before) == [
+        "problems of the task"
+    ]
+    assert said(contents(problems, offset=1), before) == ["prompts as tokens"]
+    assert "problems of the task" in said(contents(Endless(problems)), before)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 0.5}))
+    cfg.rollout.steps += 1
+    names = ["config.json of policy.model.path", "rollout.steps", "torch"]
+    assert said(contents(problems), before | {"of: torch": "1.0"}) == names
+
+
+class Endless(list):
+    def __len__(self):
+        return sys.maxsize
 
 
 @pytest.mark.parametrize("arguments", [["task=nothing"], ["ckpt_path=nowhere.ckpt", "hydra.run.dir=run"]])

@@ -2,12 +2,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
 
+from isentropic.sampler.vllm import keeper
 from isentropic.sampler.vllm.colocated import available
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +34,38 @@ def test_balanced_ranks_have_less_to_wait_for_than_drawn_ones(script, capsys):
     for line in capsys.readouterr().out.splitlines()[2:]:
         *_, drawn, mean, worst = [float(cell.strip(" %")) for cell in line.strip("|").split("|")]
         assert mean <= worst < drawn and mean < drawn / 10
+
+
+CHILD = """
+import os, subprocess, sys, time
+if sys.argv[1] == "server":
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    os.fork()  # a child with the server's command, which is not the server
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not keeper.here(), reason="there is no /proc")
+def test_the_faults_of_a_server_hit_the_keeper_the_server_and_its_engine_and_not_one_for_another(script, tmp_path):
+    """The keeper's command names the server, as it starts it."""
+    benchmark = script(ROOT / "benchmarks/faults.py")
+    folder = tmp_path / ("long" * 60)
+    folder.mkdir()
+    server = [sys.executable, "-c", CHILD, "server", "-m", "vllm.entrypoints.openai.api_server"]
+    kept = subprocess.Popen(
+        [sys.executable, "-I", keeper.__file__, str(folder), str(os.getpid()), *server], start_new_session=True
+    )
+    try:
+        end = time.monotonic() + 120
+        while len(benchmark.descendants(kept.pid)) < 3 and time.monotonic() < end:
+            time.sleep(0.05)
+        found = {role: benchmark.serving(os.getpid(), role) for role in ("keeper", "server", "engine")}
+        assert found["keeper"] == kept.pid
+        assert benchmark.parent_of(found["server"]) == kept.pid
+        assert benchmark.parent_of(found["engine"]) == found["server"]
+    finally:
+        kept.terminate()
+        kept.wait()
 
 
 @pytest.mark.slow

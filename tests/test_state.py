@@ -1,7 +1,11 @@
 import random
+import threading
+from array import array
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -29,6 +33,10 @@ def set_to(value):
     return lambda part: setattr(part, "value", value)
 
 
+class Dice(random.Random):
+    """Of a module of one's own."""
+
+
 class Inner:
     def __init__(self):
         self.mean = 0.0
@@ -49,7 +57,17 @@ class Inner:
         (torch.zeros(3, dtype=torch.bfloat16), lambda part: part.value.add_(1)),
         (np.zeros(3), lambda part: part.value.__iadd__(1)),
         (random.Random(0), lambda part: part.value.random()),
+        (Dice(0), lambda part: part.value.random()),
         (torch.Generator(), lambda part: torch.rand(1, generator=part.value)),
+        (np.random.default_rng(0), lambda part: part.value.random()),
+        (np.random.RandomState(0), lambda part: part.value.rand()),
+        (np.int64(1), lambda part: setattr(part, "value", part.value + 1)),
+        (np.float32(1), lambda part: setattr(part, "value", part.value + 1)),
+        (Fraction(1, 2), lambda part: setattr(part, "value", part.value / 2)),
+        (Decimal(1), lambda part: setattr(part, "value", part.value / 2)),
+        (array("d", [1.0]), lambda part: part.value.append(2.0)),
+        (iter([1, 2]), lambda part: next(part.value)),
+        (partial(max, [1]), lambda part: part.value.args[0].append(2)),
         (Inner(), lambda part: setattr(part.value, "mean", 0.5)),
         ([{"deep": Inner()}], lambda part: setattr(part.value[0]["deep"], "mean", 0.5)),
         (SimpleNamespace(n=0), lambda part: setattr(part.value, "n", 1)),
@@ -63,6 +81,14 @@ def test_a_field_that_changes_and_is_not_saved_is_named(start, change):
     change(part)
     with pytest.raises(StateError, match=r"^algorithm\.credit\.mine: Plain\.(value|other) has changed during the run"):
         memory.check()
+
+
+def test_what_is_no_content_is_no_memory():
+    part = Plain([threading.Lock(), random.SystemRandom(), (one for one in [1])])
+    memory = Memory({"mine": part})
+    part.value[0].acquire()
+    part.value[1].random()
+    memory.check()
 
 
 def test_what_is_of_the_class_is_seen_too():
@@ -205,6 +231,15 @@ def test_an_estimator_that_would_forget_is_refused_after_the_first_rollout(parts
     with pytest.raises(ValueError, match=r"algorithm\.advantage: Forgetful\.means has changed during the run"):
         parts.trainer(tmp_path, [WeightSync(1e-3, 8)]).fit(module, data)
     assert module.rollouts == 1
+
+
+@pytest.mark.parametrize("room", ["control", "schedule"])
+def test_a_controller_or_a_schedule_that_would_forget_is_refused_too(parts, room):
+    module = parts.learner()
+    module.memory.check()
+    vars(module.schedule if room == "schedule" else module.algorithm.control)["calls"] = 1
+    with pytest.raises(StateError, match=rf"{room}: Constant\.calls has changed during the run"):
+        module.memory.check()
 
 
 def test_judges_that_have_started_are_no_memory():

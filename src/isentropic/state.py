@@ -1,8 +1,11 @@
 """What parts remember: saved with the checkpoint, restored from it, and refused where it would be forgotten."""
 
+import pickle
 import random
 import sys
-from collections.abc import Mapping, Sequence, Set
+import warnings
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import cached_property
 from hashlib import blake2b
@@ -17,11 +20,37 @@ from isentropic.distributed import gather_objects, rank, world_size
 
 PLAIN = (type(None), bool, int, float, str, bytes)
 OPAQUE = ("isentropic.tools.", "isentropic.task.judge_pool")  # processes and pipes, which nobody means to save
+EMPTY = "lightning.pytorch.callbacks.callback"  # whose state_dict every callback has that brings none
 KEPT = (list, dict, set, Tensor, np.ndarray)  # of what a class holds, what may change
 
 
 class StateError(ValueError):
     """What a part remembers cannot be saved or restored; one sentence with the part."""
+
+
+def seed_shared(*numbers: int, aside: bool = False) -> None:
+    """The generators of Python, numpy and torch that all code shares, so that no draw depends on those of before.
+
+    Not torch's `aside` of an update, which draws from it.
+    """
+    seed = hash(numbers) & 0x7FFFFFFF
+    random.seed(seed)
+    np.random.seed(seed)
+    if not aside:
+        torch.manual_seed(seed)
+
+
+@contextmanager
+def drawing_apart(watched: bool) -> Generator[None]:
+    """Raises StateError for what draws from torch's shared generator, where it is to do so beside an update."""
+    before = torch.get_rng_state() if watched else None
+    yield
+    if before is not None and not before.equal(torch.get_rng_state()):
+        raise StateError(
+            "a reward draws from the generator of torch that all code shares, and with "
+            "rollout.one_step_off_policy=true it does so during an update; give it a generator of its own, seeded by "
+            "the answer's step, or take rollout.one_step_off_policy=false"
+        )
 
 
 @runtime_checkable
@@ -31,22 +60,27 @@ class Stateful(Protocol):
 
 
 class Memory:
-    """Of some parts by their dotted names, each rank its own."""
+    """Of some parts by their dotted names, each rank its own. Others are saved `apart`, and only checked here."""
 
-    def __init__(self, parts: Mapping[str, object]) -> None:
-        self.parts = dict(parts)
-        self.start = {name: picture(part) for name, part in self.parts.items()}
+    def __init__(self, parts: Mapping[str, object], apart: Mapping[str, object] | None = None) -> None:
+        self.parts, self.apart = dict(parts), dict(apart or {})
+        self.start = {name: picture(part) for name, part in (self.parts | self.apart).items()}
 
     def check(self) -> None:
         """Raises StateError for a part with a field that has changed and is in no state_dict."""
-        for name, part in self.parts.items():
+        for sentence in self.forgotten():
+            raise StateError(sentence)
+
+    def forgotten(self) -> Iterator[str]:
+        """What would be, in a sentence each."""
+        for name, part in (self.parts | self.apart).items():
             known = saved_fields(part)
             if known is None:
                 continue
             now, before = picture(part), self.start[name]
             for field in now.keys() | before.keys():
                 if field not in known and now.get(field) != before.get(field):
-                    raise StateError(
+                    yield (
                         f"{name}: {type(part).__name__}.{field} has changed during the run and would be forgotten by a "
                         f"checkpoint; give {type(part).__name__} state_dict and load_state_dict with it, or with an "
                         "empty dict if it may be forgotten"
@@ -98,7 +132,7 @@ def is_stateful(part: object) -> TypeGuard[Stateful]:
 
 def saved_fields(part: object) -> set[str] | None:
     """Fields that a part saves; None for one that decides that itself, in a state_dict of its own."""
-    if not is_stateful(part):
+    if not is_stateful(part) or type(part).state_dict.__module__ == EMPTY:
         return set()
     ours = type(part).state_dict.__module__.startswith("isentropic.")  # which saves the fields that are no settings
     return set(part.state_dict()) if ours else None
@@ -136,8 +170,6 @@ def print_of(value: Any, above: tuple[int, ...] = ()) -> Any:
         return kind, value.shape, str(value.dtype), blake2b(np.ascontiguousarray(value).tobytes()).digest()
     if isinstance(value, torch.Generator):
         return print_of(value.get_state())
-    if isinstance(value, random.Random):
-        return kind, value.getstate()
     if id(value) in above or isinstance(value, type) or (callable(value) and not hasattr(value, "__dict__")):
         return kind
     above = (*above, id(value))
@@ -148,9 +180,22 @@ def print_of(value: Any, above: tuple[int, ...] = ()) -> Any:
         return kind, tuple(sorted(repr(print_of(one, above)) for one in cast(Set[Any], value)))
     if isinstance(value, Sequence) or type(value).__name__ == "deque":
         return kind, tuple(print_of(one, above) for one in cast(Sequence[Any], value))
-    if is_opaque(value):
-        return kind
+    if is_opaque(value) or isinstance(value, random.Random) or kind.startswith("numpy."):
+        return kind, pickled(value)
     return kind, tuple((name, print_of(one, above)) for name, one in sorted(fields_of(value).items()))
+
+
+def pickled(value: Any) -> bytes | None:
+    """Of what of Python's own and numpy's keeps its content out of sight, as generators and numbers do; None for what
+    has none to be saved, as locks and processes."""
+    if type(value).__module__.startswith(OPAQUE):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some of Python's own say that they will not be copied for ever
+            return blake2b(pickle.dumps(value)).digest()
+    except Exception:  # whatever an object of a foreign kind raises
+        return None
 
 
 def is_opaque(value: Any) -> bool:

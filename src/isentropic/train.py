@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from isentropic.config.build import BadInput, bad_input, build, leaves, plain
+from isentropic.config.build import BadInput, bad_input, build, plain
+from isentropic.config.differences import contents_of, say_differences, settings_of
 from isentropic.config.early import check_hardware, check_model_folder
 from isentropic.config.entry import CONFIGS, main, of_disk, quiet, rank
 from isentropic.config.micro_batch import choose_micro_batch
 from isentropic.runs import files
 from isentropic.runs.parallel import unswept
 from isentropic.runs.status import Ended
-
-NO_RESULT = ("hydra", "paths", "ckpt_path", "tags", "print_config", "logger", "callbacks")  # settings apart from it
 
 if TYPE_CHECKING:
     from lightning import Trainer
@@ -47,10 +46,10 @@ def train(cfg: DictConfig) -> Ended:
         from isentropic.sampler import SamplerError
         from isentropic.state import StateError
 
-        go_on(cfg, policy.algorithm.control, own)
+        policy.settings = settings_of(cfg) | contents_of(cfg, data)
+        go_on(cfg, policy.algorithm.control, policy.settings, own)
         if rank() == 0:
             set_aside(Path(cfg.paths.output) / files.METRICS, resumed=cfg.ckpt_path is not None)
-        policy.settings = settings_of(cfg)
         describe(cfg, trainer)
         tell(data.task.notes(), Path(cfg.paths.output))
         if rank() == 0 and (sentence := data.easy_reward()):
@@ -216,7 +215,7 @@ def find_last(cfg: DictConfig) -> bool:
     return True
 
 
-def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
+def go_on(cfg: DictConfig, control: "Controller", settings: dict[str, Any], own: bool = False) -> None:
     """Raises BadInput for a checkpoint of another controller, and for one that has learnt all that is asked for.
 
     But a run's `own` may lack only its last evaluation.
@@ -227,33 +226,12 @@ def go_on(cfg: DictConfig, control: "Controller", own: bool = False) -> None:
         with bad_input("ckpt_path"):
             state = check(cfg.ckpt_path, cfg.policy.model.path, plain(cfg, "policy.adapter"))
             control.load_state_dict(state["control"])
-            say_differences(settings_of(cfg), state.get("settings", {}))
+            say_differences(settings, state.get("settings", {}))
             if state["rollouts"] >= cfg.rollout.steps + own:
                 raise ValueError(
                     f"ckpt_path={cfg.ckpt_path} has learnt from {state['rollouts']} rollouts, and "
                     f"rollout.steps={cfg.rollout.steps} asks for no more; raise rollout.steps to go on"
                 )
-
-
-def settings_of(cfg: DictConfig) -> dict[str, Any]:
-    """By dotted key, what a result depends on."""
-    found = {
-        name: value for key in cfg if key not in NO_RESULT for name, value in leaves(plain(cfg, str(key)), str(key))
-    }
-    own = str(cfg.paths.output)  # of this folder alone
-    return {name: value for name, value in found.items() if name != "rollout.steps" and own not in str(value)}
-
-
-def say_differences(now: dict[str, Any], before: dict[str, Any]) -> None:
-    """What is not as it was when the checkpoint was written holds from here on."""
-    absent = object()
-    names = sorted(now.keys() | before.keys()) if before else ()
-    changed = [name for name in names if now.get(name, absent) != before.get(name, absent)]
-    if changed and rank() == 0:
-        here = [f"{name}={now[name]}" if name in now else f"{name} is no more" for name in changed]
-        there = [f"was {before[name]}" if name in before else "was not there" for name in changed]
-        lines = [f"  {one}, {other}" for one, other in zip(here, there, strict=True)]
-        print("\n".join(["going on with other settings than the checkpoint's:", *lines]), flush=True)
 
 
 def describe(cfg: DictConfig, trainer: "Trainer") -> None:

@@ -12,7 +12,7 @@ import time
 import pytest
 import torch
 from fixtures.models import saving
-from lightning import Trainer
+from lightning import Callback, Trainer
 from torch.distributed.checkpoint.api import CheckpointException
 
 from isentropic.callbacks.checkpoint import Checkpoint, reason, remove, replace
@@ -254,6 +254,28 @@ def test_where_torch_stumbles_over_a_full_disk_the_disk_is_heard():
     except RuntimeError as error:
         assert reason(error) == "[Errno 28] No space left on device"
     assert reason(RuntimeError("of its own")) == "of its own"
+
+
+class Counts(Callback):
+    def __init__(self):
+        self.count = 0
+
+    def on_train_batch_end(self, *args):
+        self.count += 1
+
+
+class Keeps(Counts):
+    def state_dict(self):
+        return {"count": self.count}
+
+
+@pytest.mark.parametrize("kind", [Counts, Keeps])
+def test_a_callback_of_ones_own_that_forgets_is_told_of_once(run, tmp_path, capsys, kind):
+    run([saving(1), kind()], steps=3, enable_checkpointing=True)
+    said = capsys.readouterr().err
+    assert said.count("warning: callback Counts: Counts.count has changed during the run and would be") == (
+        kind is Counts
+    )
 
 
 def test_an_interval_below_one_is_refused():

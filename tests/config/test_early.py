@@ -3,6 +3,8 @@
 import inspect
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,3 +155,22 @@ def test_a_folder_that_takes_no_links_or_has_no_room_is_refused(tmp_path, monkey
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", ["", 5, True, ["a"]])
+def test_what_is_no_path_of_a_checkpoint_is_refused(value):
+    with pytest.raises(BadInput, match=r"^ckpt_path=.* is no path of a checkpoint; null begins anew"):
+        early.check_checkpoint(OmegaConf.create({"ckpt_path": value}))
+    early.check_checkpoint(OmegaConf.create({"ckpt_path": None}))
+
+
+def test_a_current_folder_that_is_gone_is_a_sentence(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = "import os, sys; os.rmdir(os.getcwd()); from isentropic.train import train; train()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, "experiment=quickstart"], cwd=gone, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(Path(early.__file__).parents[2])},
+    )  # fmt: skip
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith("error: the current folder is gone (")

@@ -8,7 +8,7 @@ import torch
 from torch.distributed.checkpoint import save
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from isentropic.policy.checkpoint_checks import check
+from isentropic.policy.checkpoint_checks import check, read
 from isentropic.policy.checkpoint_files import seal
 from isentropic.policy.model.identity import fingerprint, shape
 from isentropic.policy.model.lora import LoraSettings
@@ -125,3 +125,11 @@ def test_adapters_go_with_their_settings_and_their_base(tiny_model, tmp_path):
     refused(alone, str(tmp_path / "other"), "adapters only work with the weights", asked)
     shutil.copytree(tiny_model, tmp_path / "copy")
     assert fingerprint(str(tmp_path / "copy")) == fingerprint(tiny_model)
+
+
+def test_a_folder_around_checkpoints_is_answered_with_their_names(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "last.ckpt").touch()
+    for folder in (tmp_path, tmp_path / "checkpoints"):
+        with pytest.raises(ValueError, match=r"is a folder of checkpoints; name one of .*checkpoints/last\.ckpt$"):
+            read(str(folder))

@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 
 from isentropic.reward.functions import function_at
@@ -92,3 +94,57 @@ def test_text_that_an_isolated_function_evaluates_reaches_for_nothing(tmp_path, 
         scores = made([answer(text, place=i) for i, text in enumerate(texts)])
     made.close()
     assert scores.by_name["value"] == [4.0, 0.0, 2.0, 0.0, 0.0] and scores.failed == {"value": 3}
+
+
+KEEPS = """
+import random
+from functools import wraps
+
+TABLE, SEEN, DRAW = {1: 2}, [], random.Random(0)
+
+def quietly(function):
+    @wraps(function)
+    def inner(*args, **kwargs):
+        return function(*args, **kwargs)
+    return inner
+
+def note(text):
+    SEEN.append(text)
+
+@quietly
+def lists(completions, **kwargs):
+    return [note(text) or 1.0 for text in completions]
+
+def draws(completions, **kwargs):
+    return [DRAW.random() for _ in completions]
+
+def counts(completions, **kwargs):
+    counts.calls = getattr(counts, "calls", 0) + 1
+    return [float(counts.calls)] * len(completions)
+
+def closed(total=[0]):
+    def closes(completions, **kwargs):
+        total[0] += 1
+        return [float(total[0])] * len(completions)
+    return closes
+
+closes = closed()
+
+def keeps_nothing(completions, **kwargs):
+    return [float(TABLE[1]) for _ in completions]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("lists", "SEEN"), ("draws", "DRAW"), ("counts", "counts.calls"), ("closes", "total"), ("keeps_nothing", None)],
+)
+def test_what_a_function_keeps_between_calls_is_said_to_be_forgotten_once(tmp_path, answer, name, kept):
+    (tmp_path / "own.py").write_text(KEEPS)
+    made = rewards(f"{tmp_path}/own.py:{name}")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(5):
+            made([answer()] * 2)
+    wanted = f"reward.{name}: {kept} has changed between two calls, and a checkpoint forgets it; if values hang on it, "
+    assert [str(one.message).startswith(wanted) for one in said] == ([True] if kept else [])

@@ -158,6 +158,27 @@ def test_what_was_begun_on_other_ranks_or_in_other_groups_is_refused(parts):
         other.load_state_dict(state)
 
 
+@pytest.mark.parametrize("other", ["task", "order"])
+def test_answers_that_were_begun_go_on_under_no_other_prompt(parts, other):
+    stream = data_of(parts, parts.model).train_dataloader()
+    next(iter(stream))
+    state = saved(stream.state_dict())
+    with pytest.raises(StateError, match=r"another prompt than that of group \d+ here; resume with the task, seed"):
+        changed = {"task": parts.sums(seed=1)} if other == "task" else {"problems": 3}
+        data_of(parts, parts.model, **changed).train_dataloader().load_state_dict(state)
+
+
+def test_an_answer_that_is_begun_is_not_longer_than_it_may_become(parts):
+    stream = data_of(parts, parts.model).train_dataloader()
+    next(iter(stream))
+    state = saved(stream.state_dict())
+    state["begun"][0]["groups"][0]["answers"][0]["finish"] = None
+    other = data_of(parts, parts.model)
+    other.generator = replace(other.generator, limit=lambda seed: 1)
+    with pytest.raises(StateError, match=r"an answer of \d+ tokens, and rollout\.decoding\.max_tokens leaves it 1"):
+        other.train_dataloader().load_state_dict(state)
+
+
 def test_what_cannot_be_partial_is_refused(parts):
     from isentropic.rollout.sampling.hard_again import HardAgain
 

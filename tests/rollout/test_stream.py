@@ -1,15 +1,18 @@
 """Also a program, run once per rank: what the streams do there."""
 
 import pickle
+import random
 import sys
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoTokenizer
 
+from isentropic.reward import Reward
 from isentropic.reward.correct import Correct
 from isentropic.reward.total import Rewards
 from isentropic.rollout.curation import Curator
@@ -25,6 +28,7 @@ from isentropic.rollout.sampling.weighted import Weighted
 from isentropic.rollout.shares import cached_share, since
 from isentropic.rollout.stream import EvaluationStream, RolloutStream
 from isentropic.sampler.hf import TransformersSampler
+from isentropic.state import StateError
 
 
 def engine(model):
@@ -179,10 +183,75 @@ def test_what_curators_remember_of_problems_goes_on(parts, ahead):
         whole.load_state_dict({"step": 1, "position": 4})
 
 
+def test_what_a_task_remembers_goes_on(parts):
+    class Graded(type(parts.sums())):
+        """Pays less, the more it has judged."""
+
+        judged = 0
+
+        def verify(self, problems, texts):
+            self.__dict__["judged"] = self.judged + len(texts)
+            return [replace(verdict, reward=1 / self.judged) for verdict in super().verify(problems, texts)]
+
+        def state_dict(self):
+            return {"judged": self.judged}
+
+        def load_state_dict(self, state):
+            self.__dict__["judged"] = state["judged"]
+
+    def made():
+        task = Graded(pattern="1..9+1..9", template="{question}=", marker="", held_out=0.2, seed=0)
+        return stream_of(parts, parts.scripted(parts.some_right), task=task, steps=4)
+
+    whole, rewards, states = made(), [], []
+    for batch in whole:
+        rewards.append(batch.reward.tolist())
+        states.append(whole.state_dict())
+    resumed = made()
+    resumed.load_state_dict(states[1])
+    assert [batch.reward.tolist() for batch in resumed] == rewards[2:]
+
+
 def test_a_curator_that_would_forget_is_refused_after_the_first_rollout(parts):
     items = iter(stream_of(parts, parts.scripted(parts.some_right), curate={"mine": Forgets()}))
     with pytest.raises(ValueError, match=r"rollout\.curation\.mine: Forgets\.seen has changed during the run and "):
         next(items)
+
+
+@dataclass(frozen=True)
+class Lucky(Reward):
+    """Draws from what all code shares, and so does what is called between two rollouts."""
+
+    of_torch: bool
+    weight: float = 1.0
+
+    def __call__(self, answers):
+        return [random.random() + np.random.rand() + (float(torch.rand(1)) if self.of_torch else 0) for _ in answers]
+
+
+@pytest.mark.parametrize(("of_torch", "ahead"), [(True, False), (False, True)])
+def test_a_reward_that_draws_from_what_all_code_shares_goes_on_alike(parts, of_torch, ahead):
+    def made():
+        lucky = Rewards({"lucky": Lucky(of_torch)})
+        return stream_of(parts, parts.scripted(parts.some_right), rewards=lucky, steps=4, ahead=ahead)
+
+    whole, rewards, states = made(), [], []
+    for batch in whole:
+        rewards.append(batch.reward.tolist())
+        whole.wait_for_pending()
+        states.append(whole.state_dict())
+        random.random()
+        torch.rand(1)
+    resumed = made()
+    resumed.load_state_dict(states[1])
+    assert [batch.reward.tolist() for batch in resumed] == rewards[2:]
+    assert rewards[0] != rewards[1]
+
+
+def test_a_reward_that_would_draw_with_an_update_is_refused(parts):
+    lucky = Rewards({"lucky": Lucky(of_torch=True)})
+    with pytest.raises(StateError, match="a reward draws from the generator of torch that all code shares"):
+        next(iter(stream_of(parts, parts.scripted(parts.some_right), rewards=lucky, ahead=True)))
 
 
 def test_dynamic_sampling_asks_until_the_batch_is_full(parts):

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import shutil
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ from torch.distributed.checkpoint.api import CheckpointException
 
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.graceful_stop import GracefulStop, leave
-from isentropic.callbacks.run import earlier_metrics, policy_of
+from isentropic.callbacks.run import callbacks_of, earlier_metrics, policy_of
 from isentropic.callbacks.watchdog import OverdueError
 from isentropic.policy.checkpoint_files import on_disk, seal
 from isentropic.runs import files
 from isentropic.runs.metrics import read_metrics
 from isentropic.runs.status import ASKS, WARNS
+from isentropic.state import Memory
 
 OLDER = "rollout_*.ckpt", "rollout_*[0-9]", "rollout_copied"  # those of before had no ending
 SAVED = "rollout_{}.ckpt"  # a file, or the folder of a sharded one, to which last.ckpt and best.ckpt are links
@@ -52,6 +54,7 @@ class Checkpoint(callbacks.Checkpoint):
         self.learning = False  # in the midst of a rollout's updates, of which no half is saved
         self.row: dict[str, float] = {}  # of metrics.csv, of the rollout in the checkpoint
         self.stop = GracefulStop()
+        self.memory = Memory({})  # of callbacks of one's own
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         """Before the engine starts, which may take minutes, and before Lightning takes the warning for itself."""
@@ -80,6 +83,7 @@ class Checkpoint(callbacks.Checkpoint):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.saved, self.learning = policy_of(pl_module).rollouts, False
+        self.memory = Memory({f"callback {type(one).__name__}": one for one in callbacks_of(trainer) if is_own(one)})
         self.write_lost_row(trainer)
         self.stop.listen(*ASKS)
         if number := self.stop.agreed():
@@ -159,6 +163,7 @@ class Checkpoint(callbacks.Checkpoint):
         path, rollouts = path_of(trainer), policy_of(pl_module).rollouts
         folder, unfinished = path.parent, path.with_name("last.ckpt.unfinished")
         self.row = row_of(trainer)
+        self.warn_of_the_forgetful(trainer)
         try:
             if trainer.is_global_zero:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -180,6 +185,18 @@ class Checkpoint(callbacks.Checkpoint):
             ) from error
         trainer.strategy.barrier()
         self.saved = rollouts
+
+    def warn_of_the_forgetful(self, trainer: Trainer) -> None:
+        """Once. A part that forgets is refused; what callbacks count may be of no weight."""
+        for sentence in self.memory.forgotten() if trainer.is_global_zero else ():
+            print(f"warning: {sentence}", file=sys.stderr, flush=True)
+            self.memory = Memory({})
+
+
+def is_own(callback: callbacks.Callback) -> bool:
+    """Whether no part of it is of this package or of Lightning's collection, which save what they must."""
+    kinds = [kind.__module__ for kind in type(callback).__mro__ if kind is not callbacks.Callback]
+    return not any(kind.startswith(("isentropic.", "lightning.", "pytorch_lightning.")) for kind in kinds)
 
 
 def reason(error: BaseException) -> str:

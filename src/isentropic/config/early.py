@@ -73,9 +73,21 @@ def check_sizes(settings: Mapping[str, Any]) -> None:
             raise BadInput(f"rollout.{name}={value} must be at least 1")
 
 
+def check_current_folder() -> None:
+    """Raises BadInput where it was removed, and no path means anything."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise BadInput(f"the current folder is gone ({error.strerror}); change to one that exists") from error
+
+
 def check_checkpoint(cfg: DictConfig) -> None:
-    """Raises BadInput where there is none; `last` may be none yet."""
+    """Raises BadInput where there is none, and for what is no path; `last` may be none yet."""
     checkpoint = cfg.get("ckpt_path")
+    if checkpoint is not None and not (isinstance(checkpoint, str) and checkpoint):
+        raise BadInput(
+            f"ckpt_path={checkpoint} is no path of a checkpoint; null begins anew, and last goes on with the run's own"
+        )
     if isinstance(checkpoint, str) and checkpoint != "last":
         with bad_input():
             check_place(checkpoint)

@@ -34,7 +34,7 @@ from omegaconf import DictConfig, OmegaConf
 from isentropic import __version__
 from isentropic.config.build import BadInput, bad_input
 from isentropic.config.compose import CONFIGS, ROOT, check_jobs, compose, loader_of
-from isentropic.config.early import check_checkpoint, check_run_folder
+from isentropic.config.early import check_checkpoint, check_current_folder, check_run_folder
 from isentropic.config.names import name_sweep, quoted
 from isentropic.config.options import options_of
 from isentropic.config.orphans import end_with_first, ending_in_time
@@ -104,6 +104,7 @@ def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[S
         print(f"isentropic {__version__}")
         return
     with one_sentence():
+        check_current_folder()
         arguments, sys.argv[1:] = options_of([quoted(one) for one in given(sys.argv[1:])])
     asks = (arguments.help, arguments.hydra_help, arguments.shell_completion, arguments.info)
     if not any(asks) and arguments.config_path is None and arguments.experimental_rerun is None:

@@ -9,7 +9,7 @@ from transformers import AutoConfig
 
 from isentropic.policy.checkpoint_files import damaged, head_of
 from isentropic.policy.model.identity import SHAPE, fingerprint, shape
-from isentropic.runs.files import check_place
+from isentropic.runs.files import check_not_around, check_place
 
 
 def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
@@ -19,6 +19,7 @@ def read(checkpoint: str, called: str = "ckpt_path") -> dict[str, Any]:
     """
     path = Path(checkpoint)
     check_place(checkpoint, called)
+    check_not_around(checkpoint, called)
     try:
         content = head_of(path) if path.is_dir() else one_file(path)
     except Exception as error:  # damaged bytes make readers stumble in ways of their own

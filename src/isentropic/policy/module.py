@@ -86,7 +86,9 @@ class PolicyModule(LightningModule):
         self.settings: dict[str, Any] = {}  # of the run, by dotted key, for whoever goes on with its checkpoint
         self.changed = False  # whether the last rollout changed the weights
         self.record, self.clock = Record(), Clock()
-        self.memory = Memory(algorithm.parts())
+        self.memory = Memory(
+            algorithm.parts() | {"policy.schedule": schedule}, apart={"algorithm.control": algorithm.control}
+        )
         self.last_rollout: RolloutTrace | None = None
         self.last_row: dict[str, float] = {}  # what was logged of it
 

@@ -74,6 +74,10 @@ class Reward(RewardSource):
     def rewards(self, name: str) -> "dict[str, Reward]":
         return {name: self}
 
+    def kept(self) -> dict[str, Any]:
+        """What a function of one's own keeps between calls, by its names, which no checkpoint can hold."""
+        return {}
+
     @property
     def title(self) -> str:
         """What error messages call it beside its name."""

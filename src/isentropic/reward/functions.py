@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import CellType, CodeType, ModuleType
 from typing import Any
 
 from isentropic.task import Problem
@@ -98,3 +98,31 @@ def check_arguments(path: str, names: Iterable[str], problem: Problem) -> None:
         if needed and name not in known:
             columns = ", ".join(map(str, problem.columns)) or "none"
             raise ValueError(f"{path} asks for {name}, which the data lacks; its columns are {columns}")
+
+
+def kept_by(function: Function) -> dict[str, Any]:
+    """What a function, or one of its module that it names, may have kept between calls: attributes, and what it closes
+    over or names of the module's own lists, tables, numbers and generators."""
+    found, todo = dict[str, Any](), [inspect.unwrap(function)]
+    seen = set[Function]()
+    while todo:
+        one = todo.pop()
+        if not inspect.isfunction(one) or one in seen:
+            continue
+        seen.add(one)
+        found |= {f"{one.__name__}.{name}": value for name, value in vars(one).items() if name != "__wrapped__"}
+        inner = zip(one.__code__.co_freevars, one.__closure__ or (), strict=True)
+        named = {name: one.__globals__[name] for name in names_in(one.__code__) if name in one.__globals__}
+        values = named | {name: cell.cell_contents for name, cell in inner if cell != CellType()}
+        for name, value in values.items():
+            if inspect.isfunction(value) and value.__module__ == one.__module__:
+                todo.append(value)
+            elif not inspect.ismodule(value) and not callable(value):
+                found[name] = value
+    return found
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Also of the functions and comprehensions inside."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return {*code.co_names, *(name for one in inner for name in names_in(one))}

@@ -11,8 +11,10 @@ from typing import Any
 
 from isentropic.reward import Answer, Reward, RewardError, RewardSource, Value
 from isentropic.reward.limits import within
+from isentropic.state import print_of
 from isentropic.task import LARGEST, Problem
 
+LOOKS = 3  # at what functions keep
 PARTS = ("sum", "given", "failed")  # what is counted of each reward
 
 
@@ -62,9 +64,11 @@ class Rewards:
         if not self.parts:
             raise ValueError("reward=[] leaves nothing to learn from; take reward=[correct]")
         self.warned = set[str]()
+        self.looks: list[dict[str, Any]] = []  # at what functions keep between calls, before the first of them
 
     def __call__(self, answers: Sequence[Answer]) -> Scores:
         """Raises RewardError, a sentence, for a reward that fails and is not to go on."""
+        self.warn_of_the_forgetful()
         total, scores = [0.0] * len(answers), Scores([], {}, {})
         for name, reward in self.parts.items():
             values, failed = self.values(name, reward, answers)
@@ -99,6 +103,20 @@ class Rewards:
         if name not in self.warned:
             self.warned.add(name)
             warnings.warn(f"{sentence}; it counts as 0, here and wherever it fails again", stacklevel=2)
+
+    def warn_of_the_forgetful(self) -> None:
+        """Before the first calls: a function may keep a cache, which may be forgotten, or a count, which may not."""
+        if len(self.looks) == LOOKS:
+            return
+        self.looks.append({f"{n}: {k}": print_of(v) for n, one in self.parts.items() for k, v in one.kept().items()})
+        changed = [name for name, content in self.looks[-1].items() if self.looks[0].get(name) != content]
+        if changed:
+            self.looks = [{}] * LOOKS
+            warnings.warn(
+                f"reward.{changed[0]} has changed between two calls, and a checkpoint forgets it; if values hang on "
+                "it, write a Reward with state_dict and load_state_dict in place of the function",
+                stacklevel=2,
+            )
 
     def check(self, problem: Problem) -> None:
         """Raises ValueError for a problem that a reward cannot judge answers to."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from isentropic.reward import Answer, OnError, Reward, RewardSource
-from isentropic.reward.functions import asked_for, check_arguments, function_at
+from isentropic.reward.functions import asked_for, check_arguments, function_at, kept_by
 from isentropic.reward.isolated import Pool
 from isentropic.task import Problem
 
@@ -69,6 +69,9 @@ class TrlFunction(Reward):
     @property
     def call_timeout(self) -> float | None:
         return None if self.settings.isolated else self.settings.timeout
+
+    def kept(self) -> dict[str, Any]:
+        return {} if self.settings.isolated else kept_by(function_at(self.path))
 
     @property
     def goes_on(self) -> bool:

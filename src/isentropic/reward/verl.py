@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from isentropic.reward import Answer, OnError, Reward, Value
-from isentropic.reward.functions import asked_for, check_arguments, function_at
+from isentropic.reward.functions import asked_for, check_arguments, function_at, kept_by
 from isentropic.reward.isolated import Pool, score_in
 from isentropic.reward.limits import within
 from isentropic.task import Problem
@@ -37,6 +37,9 @@ class Verl(Reward):
     @property
     def title(self) -> str:
         return self.function
+
+    def kept(self) -> dict[str, Any]:
+        return {} if self.isolated else kept_by(function_at(self.function))
 
     @property
     def goes_on(self) -> bool:

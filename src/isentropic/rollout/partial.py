@@ -165,6 +165,7 @@ class PartialRollouts:
         groups = [
             {
                 "number": group.number,
+                "prompt": torch.tensor(group.prompt, dtype=torch.int32),
                 "answers": [
                     {
                         "tokens": torch.tensor(answer.tokens, dtype=torch.int32),
@@ -201,13 +202,28 @@ class PartialRollouts:
         self.load_state_dict(states[self.rank])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on with what was begun, by the problems that its numbers stand for."""
+        """Goes on with what was begun, by the problems that its numbers stand for.
+
+        Raises StateError where these are others by now, or have less room for answers than is written.
+        """
         self.begun = state["begun"]
         self.groups = deque(self.group(saved["number"], self.problem(saved["number"])) for saved in state["groups"])
         for group, saved in zip(self.groups, state["groups"], strict=True):
+            if group.prompt != saved.get("prompt", torch.tensor(group.prompt)).tolist():
+                raise StateError(
+                    f"the checkpoint has begun answers to another prompt than that of group {group.number} here; "
+                    "resume with the task, seed, prompts and tokenizer that wrote it, or with rollout.partial=false, "
+                    "which leaves them out"
+                )
             for answer, known in zip(group.answers, saved["answers"], strict=True):
                 answer.tokens, answer.logp = known["tokens"].tolist(), known["logp"].tolist()
                 answer.versions, answer.finish = known["versions"].tolist(), known["finish"]
+                if answer.finish is None and len(answer.tokens) >= answer.limit:
+                    raise StateError(
+                        f"the checkpoint has begun an answer of {len(answer.tokens)} tokens, and "
+                        f"rollout.decoding.max_tokens leaves it {answer.limit}; resume with as many as before, or with "
+                        "rollout.partial=false, which leaves it out"
+                    )
 
 
 def staleness_of(groups: list[Group], rollout: int, width: int) -> Tensor:

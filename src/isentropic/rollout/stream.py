@@ -33,7 +33,7 @@ from isentropic.rollout.shares import (
     tally_of_turns,
 )
 from isentropic.sampler import Decoding
-from isentropic.state import Memory
+from isentropic.state import Memory, drawing_apart, is_stateful, seed_shared
 from isentropic.task import Problem
 
 APART = 2**16  # between the seeds of two problems of an evaluation: no problem has as many completions
@@ -84,6 +84,7 @@ class RolloutStream:
             {"rollout.sampling": sampling}
             | {f"rollout.curation.{name}": curator for name, curator in curate.items()}
             | {f"reward.{name}": reward for name, reward in rewards.parts.items()}
+            | ({"task": generator.task} if is_stateful(generator.task) else {})
         )
         self.snapshot: dict[str, Any] | None = None  # from before what is drawn ahead
         self.steps, self.prompts, self.group, self.max_tries, self.seed = steps, prompts, group, max_tries, seed
@@ -171,6 +172,8 @@ class RolloutStream:
     def draw(self) -> Drawn:
         """Rounds until enough groups are kept. After `max_tries`, what there is, or else one group as it was asked."""
         wanted = self.prompts // world_size()
+        aside = self.aside is not None and self.partial is None
+        seed_shared(self.seed, self.step, rank(), aside=aside)
         kept: list[RolloutBatch] = []
         seen, tally_of_rewards = Counter[str](), Tally()
         fallback: RolloutBatch | None = None
@@ -178,13 +181,14 @@ class RolloutStream:
         rates, before, slots = list[tuple[float, float]](), self.generator.sampler.read, self.generator.sampler.slots
         while len(kept) < self.max_tries and sum(map(groups, kept)) < wanted:
             asked, answers = self.round(order, len(kept) * self.prompts)
+            seed_shared(self.seed, self.step, rank(), len(kept), aside=aside)
             self.example = self.example or answers[0]
             seen.update(tally(asked))
             seen.update(answer.verdict.status for answer in answers)
             seen["reflection"] += sum(reflects(answer.own) for answer in answers)
             seen.update(tally_of_turns(answers))
             seen.update(tally_of_reasoning(self.generator.prompts, answers))
-            with doing("rewards"):
+            with doing("rewards"), drawing_apart(aside and not self.step):
                 scores = self.rewards([replace(answer, step=self.step) for answer in answers])
             tally_of_rewards.add(scores)
             asked = replace(asked, reward=torch.tensor(scores.total, dtype=torch.float32))
@@ -257,6 +261,7 @@ class EvaluationStream:
         return len(self.batches)
 
     def __iter__(self) -> Iterator[RolloutBatch]:
+        seed_shared(self.generator.seed, rank())  # else a task that draws would judge a resumed run otherwise
         for ids in self.batches:
             problems = [self.problems[i] for i in ids]
             with doing("evaluation"):

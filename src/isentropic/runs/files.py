@@ -34,6 +34,13 @@ def check_place(checkpoint: str, called: str = "ckpt_path") -> None:
         raise ValueError(f"{called}={checkpoint} does not exist{there}")
 
 
+def check_not_around(checkpoint: str, called: str = "ckpt_path") -> None:
+    """Raises ValueError for the folder of a run or of its checkpoints, with what is there."""
+    patterns = ("*.ckpt", f"{CHECKPOINTS}/*.ckpt")
+    if inside := sorted(str(path) for pattern in patterns for path in Path(checkpoint).glob(pattern)):
+        raise ValueError(f"{called}={checkpoint} is a folder of checkpoints; name one of {', '.join(inside)}")
+
+
 def check_evaluation(folder: Path) -> None:
     """Raises ValueError for a folder that is not of an evaluation."""
     if not (folder / PROBLEMS).is_file():

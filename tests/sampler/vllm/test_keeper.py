@@ -1,6 +1,7 @@
 """With programs in the place of a server: they hold what one holds, and end no more willingly."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from isentropic.sampler.vllm import keeper
+from isentropic.sampler.vllm.http import Service
 
 pytestmark = pytest.mark.skipif(not keeper.here(), reason="there is no /proc")
 
@@ -136,6 +138,23 @@ def test_what_a_kill_of_all_leaves_the_next_start_takes_away(trainer, tmp_path, 
     assert mine.exists(), "a folder whose owner runs is gone"
 
 
+def test_what_a_keeper_leaves_that_is_killed_itself_the_trainer_takes_away(tmp_path):
+    (tmp_path / "server.py").write_text(SERVER)
+    folder = tmp_path / "own"
+    folder.mkdir()
+    server = [sys.executable, str(tmp_path / "server.py"), str(folder), name_of(tmp_path)]
+    kept = subprocess.Popen(
+        [sys.executable, "-I", keeper.__file__, str(folder), str(os.getpid()), *server], start_new_session=True
+    )
+    await_(lambda: name_of(tmp_path) in noted(folder))
+    left = keeper.session(kept.pid)
+    assert len(left) >= 3
+    kept.kill()
+    Service(f"unix:{folder}/http", 5.0, kept, None).stop()
+    assert not folder.exists() and not (keeper.MEMORY / name_of(tmp_path)).exists()
+    assert not any(keeper.begun(pid) for pid in left)
+
+
 def noted(folder):
     file = folder / keeper.SHARED
     return file.read_text() if file.exists() else ""
@@ -163,6 +182,19 @@ def test_folders_that_are_not_known_to_be_left_stay(tmp_path):
     assert stayed == {"new", "elsewhere", "running", "odd", "link"}
 
 
+def test_weights_for_somebody_elses_server_go_at_the_next_start_where_a_kill_left_them(tmp_path):
+    """They are as large as the model."""
+    code = "import os; from isentropic.sampler.vllm import keeper; print(keeper.weights_folder(), flush=True); "
+    code += "os.kill(os.getpid(), 9)"
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    killed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    folder = Path(killed.stdout.strip())
+    (folder / "model.safetensors").write_bytes(bytes(8))
+    assert folder.parent == tmp_path and folder.exists()
+    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    assert not folder.exists() and len(list(tmp_path.iterdir())) == 1
+
+
 def test_memory_that_another_process_holds_stays(tmp_path):
     block = shared_memory.SharedMemory(create=True, size=64)
     resource_tracker.unregister(block._name, "shared_memory")
@@ -172,6 +204,12 @@ def test_memory_that_another_process_holds_stays(tmp_path):
     assert (keeper.MEMORY / block.name).exists() and not (tmp_path / "folder").exists()
     block.close()
     (keeper.MEMORY / block.name).unlink()
+
+
+def test_a_semaphore_is_known_by_the_name_that_it_was_given_after_it_was_mapped():
+    semaphore = multiprocessing.get_context("spawn").Semaphore()
+    name = f"sem.{semaphore._semlock.name.lstrip('/')}"
+    assert (keeper.MEMORY / name).exists() and name in keeper.held([os.getpid()])
 
 
 def test_a_long_path_for_temporary_files_leaves_room_for_the_names_of_sockets(tmp_path, monkeypatch):

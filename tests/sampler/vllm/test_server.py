@@ -306,6 +306,26 @@ def test_what_a_server_leaves_behind_ends_with_it(tmp_path):
         assert time.monotonic() < end
 
 
+KEPT = """
+import socket, sys, time
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    print("listens", flush=True)
+    listener.accept()[0].close()
+time.sleep(1)
+sys.exit(3)
+"""
+
+
+def test_a_server_that_falls_is_said_to_have_ended_though_its_keeper_still_cleans_up():
+    with tempfile.TemporaryDirectory(prefix="place-", dir="/tmp") as place:
+        kept = subprocess.Popen([sys.executable, "-c", KEPT, f"{place}/http"], stdout=subprocess.PIPE)
+        assert kept.stdout and kept.stdout.readline()
+        with pytest.raises(SamplerError, match="the server that was started has ended with code 3"):
+            Service(f"unix:{place}/http", 600.0, kept, None).call("/inference/v1/generate")
+
+
 def running(stat: Path) -> bool:
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
@@ -317,6 +337,10 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
         monkeypatch.setenv(name, "1")
     for name in ("WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "GITHUB_TOKEN", "DB_PASSWORD"):
         monkeypatch.setenv(name, "hidden")
+    for name in ("PGPASSWORD", "SSHPASS", "OPENAI_APIKEY", "API_KEYS", "CI_JOB_TOKENS", "SSH_AUTH_SOCK", "GITHUB_PAT"):
+        monkeypatch.setenv(name, "hidden")
+    monkeypatch.setenv("DATABASE_URL", "postgres://me:hidden@host/db")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:shown@proxy:3128")
     monkeypatch.setenv("HF_TOKEN", "of the hub")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
@@ -329,6 +353,7 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     said = (tmp_path / "log").read_text()
     assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
     assert f"TORCHINDUCTOR_CACHE_DIR={kernels()['TORCHINDUCTOR_CACHE_DIR']}\n" in said
+    assert "HTTPS_PROXY=http://me:shown@proxy:3128\n" in said and "PWD=" in said
     assert "hidden" not in said and "HF_TOKEN=of the hub\n" in said and "TOKENIZERS_PARALLELISM=false\n" in said
     assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
 

@@ -34,8 +34,13 @@ FIRST, BEYOND = (0, 26), (0, 34)  # releases of vLLM whose routes are these
 RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK")
 AGENT = "TORCHELASTIC_"  # of torchrun
 SOCKET = "unix:"  # what the URL of a server on this machine begins with that listens on a file
+ENDING = keeper.PATIENCE + keeper.WITNESS + 7  # seconds that a keeper may take
 JSON = {"Content-Type": "application/json"}
-SECRET = re.compile(r"(^|_)(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)", re.IGNORECASE)
+# of PGPASSWORD, SSH_AUTH_SOCK, AWS_ACCESS_KEY_ID, CI_APITOKEN; not of TOKENIZERS_PARALLELISM and PWD
+SECRET = re.compile(
+    r"(KEY|TOKEN)S?(_|$)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|_(PASS|PWD|PAT|AUTH)(_|$)|SSHPASS", re.IGNORECASE
+)
+WITH_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@")  # of an address, such as that of a database
 HUB = "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"
 
 
@@ -75,6 +80,8 @@ class Service:
             code, text = self.answer(route, data, self.timeout)
         except (URLError, OSError, HTTPException) as error:
             raise SamplerError(self.lost(error)) from error
+        if code != 200 and self.process and self.process.poll() is not None:
+            raise SamplerError(self.lost(OSError(f"it answered with {code}")))
         if code != 200:
             said = " ".join(text.decode(errors="replace").split())[:300]
             more = f"; its log, {self.log}, says more" if self.log and code >= 500 else ""
@@ -104,6 +111,9 @@ class Service:
 
     def lost(self, error: Exception) -> str:
         """Why a request failed: the server has ended, with its log's last words, or cannot be reached."""
+        if self.process and isinstance(getattr(error, "reason", error), ConnectionError | FileNotFoundError):
+            with suppress(subprocess.TimeoutExpired):  # its keeper ends after it, once nothing is left of it
+                self.process.wait(ENDING)
         if self.process and self.process.poll() is not None:
             return f"the server that was started has ended with code {self.process.returncode}; {self.last_words()}"
         reason = getattr(error, "reason", error)
@@ -163,10 +173,12 @@ class Service:
             return
         self.process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(keeper.PATIENCE + keeper.WITNESS + 7)
+            self.process.wait(ENDING)
         with suppress(ProcessLookupError):  # its engine may outlive it, and hold a card
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        if self.url.startswith(SOCKET):
+            keeper.stand_in(Path(self.url.removeprefix(SOCKET)).parent, self.process.pid)
         self.process = None
 
 
@@ -229,10 +241,12 @@ def check_release(service: Service) -> str:
     return version
 
 
-def concerns_server(name: str) -> bool:
+def concerns_server(name: str, value: str = "") -> bool:
     """Not how the trainer was started, nor the keys of other services; the hub's may be needed for the model."""
-    if name in HUB:
+    if name in HUB or name.upper().endswith("_PROXY"):  # which may be the way to the hub
         return True
+    if WITH_PASSWORD.search(value):
+        return False
     return name not in RANKS and not name.startswith(AGENT) and not SECRET.search(name)
 
 
@@ -253,7 +267,7 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
             "sampler=vllm_server starts vLLM, which is not installed here; give sampler.url, or install it"
         )
     folder = keeper.private_folder()
-    environment = {name: value for name, value in os.environ.items() if concerns_server(name)}
+    environment = {name: value for name, value in os.environ.items() if concerns_server(name, value)}
     environment |= {"VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment |= {"TMPDIR": str(folder), "VLLM_RPC_BASE_PATH": str(folder)}

@@ -21,6 +21,7 @@ from pathlib import Path
 
 OWNER, SHARED = "owner.json", "shared_memory.txt"  # in the folder: whose it is, and what of /dev/shm its processes held
 PREFIX = "isentropic-server-"
+WEIGHTS = "isentropic-weights-"  # what the folder is called that somebody else's server reads them from
 LONGEST = 107 - len("/00000000-0000-0000-0000-000000000000")  # of a folder in which sockets have such names
 MEMORY = Path("/dev/shm")
 PATIENCE = 10.0  # seconds that a server has to end by itself
@@ -37,25 +38,27 @@ def begun(pid: int) -> str | None:
     return None if words[0] in "ZX" else words[19]
 
 
-def session() -> list[int]:
-    """All other processes of this one's session."""
+def session(of: int = 0) -> list[int]:
+    """All other processes of this one's session, or of that whose first process this is."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
             pid = int(entry.name)
-            if pid != os.getpid() and os.getsid(pid) == os.getsid(0) and begun(pid):
+            if pid != os.getpid() and os.getsid(pid) == (of or os.getsid(0)) and begun(pid):
                 found.append(pid)
     return found
 
 
 def held(pids: list[int]) -> set[str]:
-    """Names in /dev/shm that these processes have mapped."""
+    """Names in /dev/shm that these processes have mapped, by their inodes: a semaphore was made under another name."""
+    there: dict[str, str] = {}
+    with suppress(OSError):
+        there = {str(entry.inode()): entry.name for entry in os.scandir(MEMORY)}
     names: set[str] = set()
     for pid in pids:
         with suppress(OSError):
             for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
-                _, mark, name = line.removesuffix(" (deleted)").partition(f"{MEMORY}/")
-                if mark and not line.endswith(" (deleted)"):
+                if f"{MEMORY}/" in line and (name := there.get(line.split()[4])):
                     names.add(name)
     return names
 
@@ -78,16 +81,31 @@ def clear(folder: Path, names: set[str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def noted(folder: Path) -> set[str]:
+    """What `note` has written down."""
+    names = (folder / SHARED).read_text().split() if (folder / SHARED).exists() else []
+    return {Path(name).name for name in names}
+
+
+def stand_in(folder: Path, keeper: int) -> None:
+    """Clears what a keeper would have that was killed itself, once all of its session have ended."""
+    end = time.monotonic() + PATIENCE
+    while session(keeper) and time.monotonic() < end:
+        time.sleep(0.05)
+    if folder.exists():
+        clear(folder, noted(folder))
+
+
 def sweep(place: Path) -> None:
-    """Takes away the folders there of servers that were killed with their keepers, of this user alone."""
-    for folder in place.glob(f"{PREFIX}*") if here() else ():
+    """Takes away the folders there of servers that were killed with their keepers, of this user alone, and of trainers
+    that sent weights to somebody else's."""
+    for folder in [*place.glob(f"{PREFIX}*"), *place.glob(f"{WEIGHTS}*")] if here() else ():
         with suppress(OSError, ValueError, KeyError):
             if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
                 continue
             owner = json.loads((folder / OWNER).read_text())
             if owner["place"] == here() and not any(begun(int(pid)) == at for pid, at in owner["processes"].items()):
-                names = (folder / SHARED).read_text().split() if (folder / SHARED).exists() else []
-                clear(folder, {Path(name).name for name in names})
+                clear(folder, noted(folder))
 
 
 def private_folder() -> Path:
@@ -97,6 +115,15 @@ def private_folder() -> Path:
         place = Path("/tmp")
     sweep(place)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    claim(folder, os.getpid())
+    return folder
+
+
+def weights_folder() -> Path:
+    """For a server of somebody else, which may see the folder for temporary files and no other."""
+    place = Path(tempfile.gettempdir())
+    sweep(place)
+    folder = Path(tempfile.mkdtemp(prefix=WEIGHTS, dir=place))
     claim(folder, os.getpid())
     return folder
 

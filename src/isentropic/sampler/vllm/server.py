@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import torch.distributed as dist
@@ -21,14 +20,12 @@ from isentropic.sampler.validation import (
     check_rows,
     weight_names,
 )
-from isentropic.sampler.vllm import asking
+from isentropic.sampler.vllm import asking, keeper
 from isentropic.sampler.vllm.devices import check_any, check_cards, policy_cards
 from isentropic.sampler.vllm.engine_args import check_graphs, server_arguments
 from isentropic.sampler.vllm.http import SOCKET, Service, serve
 from isentropic.sampler.vllm.sampling_params import EVERY, LOGPROBS, WANT_LOGPROBS, Row, rows_of
 from isentropic.sampler.vllm.weight_sync import FileTransfer, NcclTransfer, Transfer
-
-WEIGHTS = "isentropic-weights-"  # what the folder is called that somebody else's server reads them from
 
 
 @dataclass
@@ -101,7 +98,7 @@ class VllmServerSampler(Sampler):
                 self.sender = NcclTransfer()
             else:
                 own = Path(self.service.url.removeprefix(SOCKET)).parent if self.service else None
-                self.sender = FileTransfer(str(own / "weights") if own else mkdtemp(prefix=WEIGHTS), self.path)
+                self.sender = FileTransfer(str(own / "weights" if own else keeper.weights_folder()), self.path)
         if dist.is_initialized():
             dist.broadcast_object_list(url)
         self.service = self.service or Service(str(url[0]), self.timeout, None, None)
