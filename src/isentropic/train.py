@@ -129,7 +129,6 @@ def assemble(
     """What is wrong between parts is found here, before any engine or further rank starts."""
     from torchmetrics import MetricCollection
 
-    from isentropic.algorithm.compatibility import check_early_logp, check_partial, check_sampler
     from isentropic.callbacks.checkpoint import Checkpoint
     from isentropic.callbacks.early_stopping import EarlyStopping
     from isentropic.callbacks.run import SamplerPhases
@@ -170,10 +169,17 @@ def assemble(
         data.check_ranks(trainer.world_size)
         sampler.check_ranks(trainer.world_size)
         policy.optimization.check(trainer)
-        check_sampler(algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
-        check_early_logp(policy.early_logp, sampler.returns_logprobs, data.partial or data.one_step_off_policy)
-        check_partial(algorithm, sampler.halts, data.max_staleness if data.partial else 0)
+        check_told(policy, data, sampler)
     return trainer, policy, data
+
+
+def check_told(policy: "PolicyModule", data: "RolloutDataModule", sampler: "Sampler") -> None:
+    """Raises ValueError where the sampler does not tell, or not of this policy, what parts would read of it."""
+    from isentropic.algorithm.compatibility import check_early_logp, check_partial, check_sampler
+
+    check_sampler(policy.algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
+    check_early_logp(policy.early_logp, sampler.returns_logprobs, data.partial or data.one_step_off_policy)
+    check_partial(policy.algorithm, sampler.halts, data.max_staleness if data.partial else 0)
 
 
 def raise_without_memory(cfg: DictConfig, error: BaseException) -> None:

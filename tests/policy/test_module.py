@@ -371,10 +371,9 @@ def test_what_the_sampler_tells_stands_for_a_forward_before_the_update(policy, f
 
 
 def test_the_sampler_s_surprisals_open_the_gate_by_their_mean(policy, fit, rollout):
-    for target, opened in ((1.9, False), (2.1, True)):
+    for surprisal, opened in ((9.1, False), (8.9, True)):  # the target is 9
         module = policy(early_logp="sampler")
-        object.__setattr__(module.algorithm.control, "target", target)
-        fit(module, [replace(rollout, sampler_logp=torch.full((8, 15), -2.0))])
+        fit(module, [replace(rollout, sampler_logp=torch.full((8, 15), -surprisal))])
         assert bool(module.last_rollout.drive.up) is opened
 
 

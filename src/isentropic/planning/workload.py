@@ -167,9 +167,7 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         adapter=adapter(policy["adapter"]),
         reference=policy["reference"] is not None,
         reference_weights=policy["reference"] not in (None, model["path"] if policy["adapter"] else None),
-        reuse_update_forward=reuses_update_forward(
-            policy["skip_old_logp_forward"], updates, algorithm, policy.get("early_logp", "policy")
-        ),
+        reuse_update_forward=spares_forward(policy, updates, algorithm),
         logp_recomputations=updates - 1 if policy["recompute_logp"] and algorithm.credit else 0,
         one_step_off_policy=rollout["one_step_off_policy"],
         engine=answering,
@@ -178,6 +176,13 @@ def workload(settings: dict[str, Any], algorithm: Algorithm, lengths: Lengths) -
         evaluations=0 if trainer.get("limit_val_batches") == 0 else evaluations,
         verifiers=settings["task"].get("workers"),
         lengths=within_context(lengths, answering, rollout["decoding"]["max_tokens"]),
+    )
+
+
+def spares_forward(policy: dict[str, Any], updates: int, algorithm: Algorithm) -> bool:
+    """Of settings, of which those of older runs say nothing of early_logp."""
+    return reuses_update_forward(
+        policy["skip_old_logp_forward"], updates, algorithm, policy.get("early_logp", "policy")
     )
 
 

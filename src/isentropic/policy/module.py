@@ -75,9 +75,7 @@ class PolicyModule(LightningModule):
         self.updates = batch_size // optimization.mini_batch  # optimizer steps per rollout
         self.temperature, self.recompute_logp, self.seed = temperature, recompute_logp, seed
         self.skip_old_logp_forward = skip_old_logp_forward
-        self.early_logp: Source = early_logp
-        if early_logp == "sampler":
-            check_early_logp(skip_old_logp_forward, self.updates, algorithm)
+        self.early_logp: Source = check_early_logp(early_logp, skip_old_logp_forward, self.updates, algorithm)
         self.policy = cast(LanguageModel, None)  # until configure_model
         self.frozen = reference_settings(reference, model) if reference else None
         self.reference: Reference | None = None  # until configure_model, and where none is asked for

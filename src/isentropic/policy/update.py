@@ -51,8 +51,10 @@ def reuses_update_forward(skip_old_logp_forward: bool, updates: int, algorithm: 
     return skip_old_logp_forward and updates == 1 and (early_logp == "sampler" or not algorithm.reads_policy)
 
 
-def check_early_logp(skip_old_logp_forward: bool, updates: int, algorithm: Algorithm) -> None:
-    """Raises ValueError where a sampler's log-probs cannot stand for a forward before the update."""
+def check_early_logp(early_logp: Source, skip_old_logp_forward: bool, updates: int, algorithm: Algorithm) -> Source:
+    """As it is. Raises ValueError where a sampler's log-probs cannot stand for a forward before the update."""
+    if early_logp == "policy":
+        return early_logp
     if not skip_old_logp_forward or updates > 1:
         raise ValueError(
             "policy.early_logp=sampler spares the forward before a rollout's only update, and here are "
@@ -65,6 +67,7 @@ def check_early_logp(skip_old_logp_forward: bool, updates: int, algorithm: Algor
             "reads more of the policy then (a correction of the sampler that stands last does not); take "
             "policy.early_logp=policy"
         )
+    return early_logp
 
 
 def told(batch: RolloutBatch) -> TokenStats:
