@@ -5,9 +5,9 @@ more than the card needs to compute the step. Where every running sequence takes
 little of it is needed: new blocks for those whose last block is full, a token and a log-prob noted for each. All other
 steps, and all sequences that end in a step, go the engine's own way.
 
-Where steps are CUDA graphs, only those that just decode are: one that reads a prompt as well takes three times as long
-(1.5 B parameters, 512 sequences, one H200: 28 ms for 9). So sequences that wait for a place begin together, not one by
-one as places become free.
+Where steps are CUDA graphs, one that reads a prompt beside many sequences is larger than the largest graph and takes
+three times as long (1.5 B parameters, 512 sequences, one H200: 28 ms for 9). So sequences that wait for a place begin
+together, not one by one as places become free.
 """
 
 # pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
