@@ -70,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--each", type=int, default=1, help="runs at one time on each GPU")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which runs save and leave")
     parser.add_argument("--out", type=Path, help="where rows.csv and curves.csv.gz are written; else beside the runs")
+    parser.add_argument(
+        "--every", type=int, default=1, help="of the curves, one rollout of so many, and those evaluated"
+    )
     parser.add_argument("--judge", action="store_true", help="only judge the one run whose folder `runs` is")
     asked = parser.parse_args(arguments)
     study = Study(**yaml.safe_load(asked.study.read_text()))
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return judge(asked.runs, study.checkpoints)
     free = places(asked.cores, asked.gpus, asked.each)
     carry_out(study, asked.study, asked.runs, free, time.monotonic() + 60 * asked.minutes)
-    write(study, asked.runs, asked.out or asked.runs)
+    write(study, asked.runs, asked.out or asked.runs, asked.every)
 
 
 @dataclass(frozen=True)
@@ -288,7 +291,7 @@ def as_metrics(folder: Path, found: dict[int, dict[str, float]]) -> None:
         lines.writerows([rollout, *(values.get(name, "") for name in rows[last])] for rollout, values in rows.items())
 
 
-def write(study: Study, runs: Path, out: Path) -> None:
+def write(study: Study, runs: Path, out: Path, every: int = 1) -> None:
     """rows.csv: a line per run, its scores the means over the judged checkpoints. curves.csv.gz: a line per rollout."""
     out.mkdir(parents=True, exist_ok=True)
     jobs = [job for job in study.jobs if (folder_of(runs, *job) / JUDGED).is_file()]
@@ -309,6 +312,8 @@ def write(study: Study, runs: Path, out: Path) -> None:
                     for step, value in zip(one[name].steps.tolist(), one[name].values.tolist(), strict=True):
                         cells.setdefault(step, {})[name] = value
             for step, values in sorted(cells.items()):
+                if step % every and not any(name.startswith("eval/") for name in values):
+                    continue
                 lines.writerow([label, seed, step, *(f"{values[n]:.5g}" if n in values else "" for n in names)])
 
 

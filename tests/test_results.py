@@ -1,6 +1,7 @@
 """The scripts behind docs/results read the rows and curves that are committed beside them."""
 
 import csv
+import gzip
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from isentropic.runs.run import find
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
-@pytest.mark.parametrize("study", ["countdown_grid", "smollm2", "countdown_entropy"])
+@pytest.mark.parametrize("study", ["countdown_grid", "smollm2", "countdown_entropy", "countdown_saturated"])
 def test_rows_become_runs_that_a_report_reads(script, tmp_path, study):
     with (RESULTS / study / "rows.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -24,13 +25,43 @@ def test_rows_become_runs_that_a_report_reads(script, tmp_path, study):
 
 
 @pytest.mark.slow
-def test_tables_of_scores_come_from_committed_rows(script, capsys):
-    script(RESULTS / "scores.py").main(
-        str(RESULTS / "countdown_entropy"), "t0.5/avg@16", "grpo_tuned", "entropy_bonus_gated"
-    )
+@pytest.mark.parametrize(
+    ("study", "references", "groups"),
+    [("countdown_entropy", ("grpo_tuned", "entropy_bonus_gated"), 9), ("countdown_saturated", ("grpo_tuned",), 2)],
+)
+def test_tables_of_scores_come_from_committed_rows(script, capsys, study, references, groups):
+    script(RESULTS / "scores.py").main(str(RESULTS / study), "t0.5/avg@16", *references)
     page = (RESULTS / "README.md").read_text()
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
-    assert len(lines) == (1 + 1 + 9) + 2 * (1 + 1 + 8 + 1) and all(line in page for line in lines)
+    assert len(lines) == 2 + groups + len(references) * (2 + groups - 1 + 1)
+    assert all(line in page for line in lines)
+
+
+def test_the_gain_over_other_problems_comes_from_committed_counts(script, capsys):
+    problems = script(RESULTS / "problems.py")
+    problems.compare(RESULTS / "countdown_saturated" / "problems.csv", "grpo_tuned")
+    lines = capsys.readouterr().out.splitlines()
+    page = (RESULTS / "README.md").read_text()
+    assert len(lines) > 2 and all(line in page for line in lines)
+
+
+def test_differences_over_seeds_and_over_problems_are_two_samples(script, capsys, tmp_path):
+    """Worked out by hand: two seeds, two problems, four answers each."""
+    problems = script(RESULTS / "problems.py")
+    for group, right in (("a", ((0, 0), (0, 0))), ("b", ((4, 2), (4, 4)))):
+        for seed, row in enumerate(right):
+            folder = tmp_path / "runs" / group / str(seed)
+            folder.mkdir(parents=True)
+            texts = ["rollout,way,problem,child,right,text"]
+            texts += [f"9,t0.5,{p},{c},{int(c < n)},x" for p, n in enumerate(row) for c in range(4)]
+            texts += ["9,t1,0,0,1,x"]
+            with gzip.open(folder / "answers.csv.gz", "wt") as file:
+                file.write("\n".join(texts))
+    problems.count(tmp_path / "runs", tmp_path / "counts.csv")
+    problems.compare(tmp_path / "counts.csv", "a")
+    cells = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    alone, both = "+0.875 [\u22120.713, 2.463]", "+0.875 [\u22121.371, 3.121]"  # 12.706 deviations of .125, of .177
+    assert cells == ["`b`", "2", "2", alone, alone, both]
 
 
 def test_figures_of_tokens_come_from_committed_files(script, capsys):
