@@ -75,6 +75,42 @@ def test_a_key_that_was_chosen_anew_for_every_run_is_a_setting_and_can_be_ignore
         grouped(tmp_path, "nothing")
 
 
+OLD = {"policy": {"_target_": "Policy", "lr": 0.1}}
+NEW = {"policy": {"_target_": "Policy", "lr": 0.1, "early_logp": "policy"}}
+
+
+def test_a_key_that_older_runs_do_not_know_is_no_setting(a_run, tmp_path):
+    for seed, config in enumerate((OLD, NEW, NEW)):
+        a_run(tmp_path / str(seed), seed=seed, config=config, overrides=["policy=large", f"seed={seed}"])
+    found = grouped(tmp_path)
+    assert [len(one.runs) for one in found.groups] == [3] and found.settings == []
+    assert found.notes == [
+        "policy.early_logp is not known to 1 of 3 runs, which are of before it existed, and is policy in all others: it"
+        " was not taken for a setting."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("newer", "overrides"),
+    [
+        ({"policy": NEW["policy"] | {"_target_": "Other"}}, []),
+        (NEW, ["policy.early_logp=policy"]),
+        (NEW, ["policy=large"]),
+        (NEW, ["experiment=mine"]),
+    ],
+)
+def test_a_key_that_a_part_or_someone_chose_is_a_setting(a_run, tmp_path, newer, overrides):
+    a_run(tmp_path / "old", config=OLD)
+    a_run(tmp_path / "new", config=newer, overrides=overrides)
+    assert "policy.early_logp" in grouped(tmp_path).settings
+
+
+def test_a_key_of_two_values_that_some_lack_is_a_setting(a_run, tmp_path):
+    for name, config in (("a", OLD), ("b", NEW), ("c", {"policy": NEW["policy"] | {"early_logp": "sampler"}})):
+        a_run(tmp_path / name, config=config)
+    assert grouped(tmp_path).settings == ["policy.early_logp"]
+
+
 def test_true_is_not_one(a_run, tmp_path):
     for name, value in (("a", True), ("b", 1)):
         a_run(tmp_path / name, config={"policy": {"recompute_logp": value}})

@@ -1,6 +1,7 @@
 """Runs by what differs in their settings; runs that differ in their seed alone are replicates of one another."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -65,6 +66,12 @@ def group(runs: Sequence[Run], ignore: Iterable[str] = ()) -> Grouping:
             " setting."
         )
     place = {id(run): index for index, run in enumerate(known)}
+    for key, value in _unknown_to_older(settings, known).items():
+        lacking = settings.pop(key).count(ABSENT)
+        notes.append(
+            f"{key} is not known to {lacking} of {len(known)} runs, which are of before it existed, and is {value} in"
+            " all others: it was not taken for a setting."
+        )
     whole = {key: [c[place[id(r)]] if id(r) in place else ABSENT for r in runs] for key, c in settings.items()}
     return _grouped(runs, whole, seeds, notes)
 
@@ -154,6 +161,25 @@ def _unique_by_nature(settings: dict[str, list[Scalar]], seeds: list[str], runs:
     rest = [column for key, column in settings.items() if key not in unique]
     replicated = len(set(zip(*rest, strict=True))) < len(runs) if rest else True
     return [k for k in unique if replicated and not any(_under(k, name.replace("/", ".")) for name in chosen)]
+
+
+def _unknown_to_older(settings: dict[str, list[Scalar]], runs: Sequence[Run]) -> dict[str, Scalar]:
+    """Keys that some runs lack, with the one value that all others have, where parts and command lines are alike in it.
+
+    A part has all of its keys, so what lacks one is of before that key existed.
+    """
+    lines = Counter(line for run in runs for line in set(run.overrides))
+    own = {line for line, count in lines.items() if count < len(runs)}
+    chosen = {line.lstrip("+~").partition("=")[0].replace("/", ".") for line in own}
+    found: dict[str, Scalar] = {}
+    for key, column in settings.items():
+        values = {value for value in column if value != ABSENT}
+        part = f"{key.rpartition('.')[0]}._target_"
+        parts = {run.config.get(part, ABSENT) for run in runs}
+        alike = len(values) == len(parts) == 1 and ABSENT in column and ABSENT not in parts
+        if alike and "experiment" not in chosen and not any(_under(key, name) for name in chosen):
+            found[key] = values.pop()
+    return found
 
 
 def follows(column: Sequence[object], leading: Sequence[object]) -> bool:
