@@ -6,7 +6,7 @@ with doing("verification"):      # within a rollout it is known as rollout/verif
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
@@ -23,6 +23,7 @@ class Phase:
 
 
 RUNNING: list[Phase] = []  # of all threads, each one's innermost last
+WATCHERS: list[Callable[[Phase], None]] = []  # told of each phase when it begins
 SECONDS: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
 
 
@@ -32,6 +33,8 @@ def doing(name: str) -> Generator[None]:
     around = next((phase.name for phase in reversed(RUNNING) if phase.thread == thread), None)
     phase = Phase(f"{around}/{name}" if around else name, thread, monotonic())
     RUNNING.append(phase)
+    for watcher in list(WATCHERS):
+        watcher(phase)
     try:
         yield
         SECONDS[phase.name].append(monotonic() - phase.began)

@@ -1,6 +1,7 @@
 """Compose, build, fit: `isentropic train experiment=quickstart`."""
 
 import os
+import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from itertools import count
@@ -89,6 +90,8 @@ def prepare(cfg: DictConfig, life: ExitStack, all_fit: bool) -> "tuple[Trainer, 
     """The cheapest checks come first; `life` ends what has been started."""
     check_hardware(cfg)
     check_model_folder(cfg)
+    if rank() == 0 and "torch" not in sys.modules:
+        print("importing torch, transformers and Lightning", flush=True)
     from isentropic.algorithm.compatibility import check_parts, check_rewards
 
     algorithm = build(cfg, "algorithm")

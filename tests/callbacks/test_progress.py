@@ -3,9 +3,11 @@ import re
 import time
 
 import pytest
+from lightning import Callback
 from rich.console import Console
 
 from isentropic.callbacks.progress import Progress, clock, planned, time_left, unbroken
+from isentropic.phases import WATCHERS, doing
 
 LOGGED = {"control/target": 0.15, "throughput/tokens_per_second": 5213.0}
 
@@ -22,6 +24,28 @@ def test_off_a_terminal_it_is_plain_lines_that_say_it_all(run, tiny, capfd):
         r" \| \d+:\d\d elapsed",
         lines[-1],
     )
+
+
+def test_what_is_waited_for_once_is_named_while_it_lasts(run, tiny, capfd):
+    class Engine(Callback):
+        def on_fit_start(self, trainer, pl_module):
+            with doing("the engine's start"), doing("something within"):
+                pass
+
+    def update(module):
+        with doing("update" if module.rollouts else "the first update, which compiles"):
+            pass
+
+    progress = Progress(seconds=0)
+    run([Engine(), progress], steps=2, module=tiny(during=update))
+    told = [re.sub(r" \| \d.*", "", line) for line in capfd.readouterr().out.splitlines()]
+    assert told[:2] == ["starting", "starting: the engine's start"]
+    named = [line.split(" | ")[1] for line in told[2:]]
+    assert named.count("training: the first update, which compiles") == 1 and "training: update" not in named
+    assert named[-1] == "done" and progress.begins not in WATCHERS
+    with doing("the end"):  # nothing is said of it
+        pass
+    assert capfd.readouterr().out == ""
 
 
 def test_lines_are_not_more_frequent_than_asked(run, capfd):

@@ -1,6 +1,7 @@
 """One live panel while a run lasts: where it is, how it does, when it will be done."""
 
 import textwrap
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.table import Table
 from rich.text import Text
 
+from isentropic import phases
 from isentropic.batch import RolloutBatch
 from isentropic.callbacks.run import policy_of
 
@@ -39,6 +41,7 @@ class Progress(ProgressBar):
         self.live: Live | None = None
         self.enabled = True
         self.phase: Phase = "starting"
+        self.part = ""  # of the phase, where it is waited for once: the engine's start, the first update
         self.step, self.steps = 0, 0
         self.metrics: dict[str, float] = {}
         self.began = self.step_began = self.evaluation_began = self.told = time.monotonic()
@@ -57,11 +60,20 @@ class Progress(ProgressBar):
         if self.enabled and self.live is None and self.console.is_terminal and not self.console.is_dumb_terminal:
             self.live = Live(get_renderable=self.panel, console=self.console, refresh_per_second=4)
             self.live.start()
+        if self.enabled and self.begins not in phases.WATCHERS:
+            phases.WATCHERS.append(self.begins)
         self.say(at_once=True)
 
     def enter(self, phase: Phase) -> None:
-        self.phase = phase
+        self.phase, self.part = phase, ""
         self.say()
+
+    def begins(self, phase: phases.Phase) -> None:
+        """What takes long once, such as "the engine's start", is named while it lasts."""
+        once = phase.name.startswith("the ") and "/" not in phase.name
+        if once and phase.name != self.part and phase.thread == threading.main_thread().ident:
+            self.part = phase.name
+            self.say(at_once=True)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.locate(trainer, pl_module)
@@ -124,8 +136,10 @@ class Progress(ProgressBar):
 
     def end(self, phase: Phase) -> None:
         """The last thing the panel shows stays on the screen; what is printed from now on comes below it."""
+        if self.begins in phases.WATCHERS:
+            phases.WATCHERS.remove(self.begins)
         if self.phase not in OVER:
-            self.phase = phase
+            self.phase, self.part = phase, ""
             self.say(at_once=True)
         if self.live is not None:
             self.live.stop()
@@ -135,7 +149,7 @@ class Progress(ProgressBar):
         now = time.monotonic()
         if self.enabled and self.live is None and (at_once or now - self.told >= self.seconds):
             self.told = now
-            print(" | ".join([*self.place(), self.phase, *self.facts(), self.times()]), flush=True)
+            print(" | ".join([*self.place(), self.doing(), *self.facts(), self.times()]), flush=True)
 
     def panel(self) -> Panel:
         head = Table.grid(expand=True, padding=(0, 1))
@@ -143,7 +157,7 @@ class Progress(ProgressBar):
         head.add_column(ratio=1)
         head.add_column(no_wrap=True, justify="right")
         bar = Bar(total=self.steps or None, completed=self.step)
-        head.add_row(Text("".join(self.place()), style="bold"), bar, Text(self.phase, style="cyan"))
+        head.add_row(Text("".join(self.place()), style="bold"), bar, Text(self.doing(), style="cyan"))
         width = max(8, self.console.width - MARGIN)
         facts = map(Text, unbroken(self.facts(), width - 4))
         return Panel(Group(head, *facts, Text(self.times(), style="dim")), title="isentropic", width=width)
@@ -151,6 +165,9 @@ class Progress(ProgressBar):
     def place(self) -> list[str]:
         """Nothing before the number of steps is known, and where nothing is trained."""
         return [f"step {self.step}/{self.steps}"] if self.steps else []
+
+    def doing(self) -> str:
+        return f"{self.phase}: {self.part}" if self.part else self.phase
 
     def facts(self) -> list[str]:
         """What is known so far, in words; nothing is shown before it was measured."""

@@ -40,7 +40,8 @@ class WeightSync(SamplerPhases):
             rollouts_of(trainer).sampler.start()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
+        with doing("the first sync"):
+            self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: RolloutBatch, batch_idx: int

@@ -83,6 +83,7 @@ class PolicyModule(LightningModule):
         self.planned: int | None = None  # optimizer steps of the run whose checkpoint this goes on with
         self.settings: dict[str, Any] = {}  # of the run, by dotted key, for whoever goes on with its checkpoint
         self.changed = False  # whether the last rollout changed the weights
+        self.compiles = model.compile  # with the next update, the first of this process
         self.record, self.clock = Record(), Clock()
         self.memory = Memory(
             algorithm.parts() | {"policy.schedule": schedule}, apart={"algorithm.control": algorithm.control}
@@ -91,7 +92,9 @@ class PolicyModule(LightningModule):
         self.last_row: dict[str, float] = {}  # what was logged of it
 
     def configure_model(self) -> None:
-        if self.policy is None:  # pyright: ignore[reportUnnecessaryComparison]
+        if self.policy is not None:  # pyright: ignore[reportUnnecessaryComparison]
+            return
+        with doing("the model's weights"):
             self.optimization.check(self.trainer)
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
             self.policy = LanguageModel(self.model, mesh, self.adapter)
@@ -129,8 +132,9 @@ class PolicyModule(LightningModule):
             )
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
-        with doing("update"):
+        with doing("the first update, which compiles" if self.compiles else "update"):
             self.learn(rollouts)
+        self.compiles = False
 
     def learn(self, rollouts: RolloutBatch) -> None:
         """One rollout batch: score, advantages, an update for each part of its rows, one row in the log."""
