@@ -87,6 +87,7 @@ def test_what_is_observed_between_turns_is_in_the_row_and_not_in_the_mask():
 def test_rows_of_one_turn_are_what_they_were():
     made = batch(Completion([8, EOS], None, "stop"), Completion([8, 8, 8], None, "length"))
     assert not made.turn.any() and not made.void.any()
+    assert concatenate([made]) is made
     joined = concatenate([made, made[:1]])
     assert joined.turn.shape == joined.tokens.shape and joined.void.shape == (3,)
 
