@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import inf, isnan, nan
 
 import pytest
@@ -7,6 +8,7 @@ from transformers import AutoModelForCausalLM
 
 from isentropic.policy.batching.micro_batches import widths_of
 from isentropic.rollout.collate import Segment, collate, collate_segments, concatenate
+from isentropic.rollout.stream import first_groups
 from isentropic.sampler import Completion, Decoding, SamplerError
 from isentropic.sampler.hf import TransformersSampler
 from isentropic.sampler.vllm.colocated import VllmSampler, available
@@ -87,6 +89,8 @@ def test_what_is_observed_between_turns_is_in_the_row_and_not_in_the_mask():
 def test_rows_of_one_turn_are_what_they_were():
     made = batch(Completion([8, EOS], None, "stop"), Completion([8, 8, 8], None, "length"))
     assert not made.turn.any() and not made.void.any()
+    assert concatenate([made]) is made and first_groups(made, 2) is made
+    assert first_groups(concatenate([made, replace(made, group=made.group + 9)]), 2).group.tolist() == [0, 1]
     joined = concatenate([made, made[:1]])
     assert joined.turn.shape == joined.tokens.shape and joined.void.shape == (3,)
 

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoTokenizer
 
 from isentropic.rollout.generate import RolloutGenerator
+from isentropic.rollout.judging import texts_of
 from isentropic.rollout.prompts import PromptEncoder
 from isentropic.sampler.scripted import ScriptedSampler
 from isentropic.sampler.vllm.colocated import VllmSampler, available
@@ -57,6 +58,21 @@ def check_same(parts, sampler, **decoding):
         assert torch.equal(ours.nan_to_num(7), theirs.nan_to_num(7)) and ours.dtype == theirs.dtype, one.name
     assert aside.answers == together.answers
     return together.batch
+
+
+def test_texts_are_those_of_the_tokenizer_whatever_it_adds_to_its_backend(parts):
+    tokenizer = AutoTokenizer.from_pretrained(parts.model)
+    rows = [list(range(len(tokenizer))), [], [0], [5, len(tokenizer) + 9, 6]]
+    plain = tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    assert texts_of(tokenizer, rows) == plain
+    assert tokenizer.eos_token not in plain[0]
+
+    class Loud(type(tokenizer)):
+        def _decode(self, *args, **kwargs):
+            return super()._decode(*args, **kwargs).upper() + "!"
+
+    tokenizer.__class__ = Loud
+    assert texts_of(tokenizer, rows) == [f"{text.upper()}!" for text in plain]
 
 
 def test_answers_are_judged_before_the_last_is_written(parts):

@@ -3,8 +3,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from isentropic.reward import Answer
+from isentropic.rollout.collate import collate
 from isentropic.rollout.prompts import PromptEncoder
-from isentropic.rollout.reasoning import opens, reasoning_of, tally_of_reasoning
+from isentropic.rollout.reasoning import opens, reasoning_of, tally_of_reasoning, written
+from isentropic.sampler import Completion
 from isentropic.task import Problem, Verdict
 
 MARKERS = ["<think>", "</think>"]
@@ -29,13 +31,18 @@ def answered(tokenizer, text: str, prompt: str = "2+2=", group: int = 0) -> Answ
     return Answer(Problem(prompt, "4"), shown, tokens, "stop", group, 0, Verdict(0.0, False, "wrong"), None)
 
 
+def batch(prompts, answers):
+    asked = [prompts.encode(answer.problem) for answer in answers]
+    written, ids = [Completion(answer.tokens, None, "stop") for answer in answers], [a.group for a in answers]
+    return collate(asked, written, [answer.verdict for answer in answers], ids, ids)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_marker_ends_the_reasoning_whatever_tokens_it_is_made_of(kind):
     tokenizer = KINDS[kind]
     inside, after = "<think>so it is 4</think>", "it is 4 </think> indeed"
     tokens = tokenizer.encode(inside + after)
-    text = tokenizer.decode(tokens, skip_special_tokens=True)
-    found = reasoning_of(tokenizer, text, tokens, False)
+    found = reasoning_of(tokenizer, written(tokenizer, tokens), tokens, False)
     assert found == (len(tokenizer.encode(inside)), len(tokenizer.encode(after)), False)
     assert sum(found[:2]) == len(tokens)
 
@@ -51,18 +58,20 @@ def test_where_the_prompt_opens_the_block_an_answer_without_a_marker_never_close
     assert not opens(tokenizer, tokenizer.encode("2+2=<think></think>"))
 
 
-def test_answers_are_summed_where_they_have_a_block():
-    tokenizer = KINDS["text"]
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_summed_where_they_have_a_block(kind):
+    tokenizer = KINDS[kind]
     prompts = PromptEncoder(tokenizer, False, None, (), {})
+    opening, closing = (len(tokenizer.encode(marker)) for marker in MARKERS)
     plain = [answered(tokenizer, "4"), answered(tokenizer, "it is 5")]
-    assert tally_of_reasoning(prompts, plain) == {}
-    seen = tally_of_reasoning(
-        prompts,
-        [
-            *plain,
-            answered(tokenizer, "ab</think>4", "2+2=<think>", 1),
-            answered(tokenizer, "abcde", "2+2=<think>", 1),
-            answered(tokenizer, "<think>abc", group=0),
-        ],
-    )
-    assert seen == {"reasoned": 3, "reasoning_tokens": 10 + 5 + 10, "answer_tokens": 1, "unclosed": 2}
+    assert tally_of_reasoning(prompts, plain, batch(prompts, plain)) == {}
+    answers = [
+        *plain,
+        answered(tokenizer, "ab</think>4", "2+2=<think>", 1),
+        answered(tokenizer, "abcde", "2+2=<think>", 1),
+        answered(tokenizer, "<think>abc", group=0),
+        answered(tokenizer, "", "2+2=<think>", 2),
+    ]
+    seen = tally_of_reasoning(prompts, answers, batch(prompts, answers))
+    inside = 2 + closing + 5 + opening + 3
+    assert seen == {"reasoned": 4, "reasoning_tokens": inside, "answer_tokens": 1, "unclosed": 3}

@@ -117,7 +117,9 @@ def check_told(logp: Tensor, told: int) -> None:
 
 
 def concatenate(batches: Sequence[RolloutBatch]) -> RolloutBatch:
-    """The rows of all, as wide as the widest."""
+    """The rows of all, as wide as the widest; one batch alone is what it was."""
+    if len(batches) == 1:
+        return batches[0]
     width = max(b.tokens.shape[1] for b in batches)
 
     def join(name: str) -> Tensor:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from isentropic.phases import doing
 from isentropic.sampler import Completion
 from isentropic.task import Problem, Task, Verdict
+
+DECODING = ("batch_decode", "decode", "_decode", "backend_tokenizer")  # what a tokenizer may do its own way
 
 
 class Judged(NamedTuple):
@@ -65,11 +67,7 @@ class Judging:
 
     def judged(self, problems: Sequence[Problem], completions: Sequence[Completion]) -> list[Judged]:
         """Their texts, and verdicts where the task may be asked for them here."""
-        texts = self.tokenizer.batch_decode(
-            [completion.tokens for completion in completions],
-            skip_special_tokens=True,
-            clean_up_tokenization_spaces=False,
-        )
+        texts = texts_of(self.tokenizer, [completion.tokens for completion in completions])
         verdicts: Sequence[Verdict | None] = [None] * len(texts)
         if self.task.verifies_aside:
             with doing("verification"):
@@ -84,3 +82,11 @@ class Judging:
                 return found
             verdicts = self.task.verify(problems, [one.text for one in found])
         return [one._replace(verdict=verdict) for one, verdict in zip(found, verdicts, strict=True)]
+
+
+def texts_of(tokenizer: PreTrainedTokenizerBase, rows: Sequence[list[int]]) -> list[str]:
+    """Without special tokens. A tokenizer that adds nothing to its backend's decoding is passed by: each token would be
+    looked at in Python first, and the engine's thread would wait, which the backend lets go on."""
+    if all(getattr(type(tokenizer), name, None) is getattr(PreTrainedTokenizerFast, name, ...) for name in DECODING):
+        return cast(PreTrainedTokenizerFast, tokenizer).backend_tokenizer.decode_batch(list(rows))
+    return tokenizer.batch_decode(list(rows), skip_special_tokens=True, clean_up_tokenization_spaces=False)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
+from isentropic.batch import RolloutBatch
 from isentropic.reward import Answer
 from isentropic.rollout.prompts import PromptEncoder
 
@@ -20,16 +21,19 @@ class Reasoning(NamedTuple):
     open: bool
 
 
+def are_special(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether texts of answers lack the markers, as they lack special tokens."""
+    return any(one.special and one.content in (OPENS, CLOSES) for one in tokenizer.added_tokens_decoder.values())
+
+
 def reasoning_of(
     tokenizer: PreTrainedTokenizerBase, text: str, tokens: Sequence[int], opened: bool
 ) -> Reasoning | None:
-    """None for an answer that has no marker. `opened`: the prompt ends within the reasoning, as R1's template has it.
+    """None for an answer whose text, with its markers, has none.
 
-    A marker may be one token or several, special or not: the end is where the decoded beginning first holds it.
+    `opened`: the prompt ends within the reasoning, as R1's template has it. A marker may be one token or several,
+    special or not: the end is where the decoded beginning first holds it.
     """
-    if any(one.special and one.content in (OPENS, CLOSES) for one in tokenizer.added_tokens_decoder.values()):
-        # the text lacks these
-        text = written(tokenizer, tokens)
     if not opened and OPENS not in text and CLOSES not in text:
         return None
     if CLOSES not in text:
@@ -44,18 +48,26 @@ def reasoning_of(
     return Reasoning(low, len(tokens) - low, False)
 
 
-def tally_of_reasoning(prompts: PromptEncoder, answers: Sequence[Answer]) -> Counter[str]:
-    """Sums over the answers of one turn that have a block of reasoning; zeros where none has."""
-    seen = Counter[str]()
+def tally_of_reasoning(prompts: PromptEncoder, answers: Sequence[Answer], batch: RolloutBatch) -> Counter[str]:
+    """Sums over the answers of one turn, the rows of a batch, that have a block of reasoning; zeros where none has."""
+    seen, tokenizer = Counter[str](), prompts.tokenizer
     opened: dict[int, bool] = {}
-    for answer in answers:
+    hidden = are_special(tokenizer)  # reads all added tokens anew, hundreds of some tokenizers
+    for row, answer in enumerate(answers):
         if answer.played:
             continue
         if answer.group not in opened:
-            opened[answer.group] = opens(prompts.tokenizer, prompts.encode(answer.problem))
-        if found := reasoning_of(prompts.tokenizer, answer.text, answer.tokens, opened[answer.group]):
+            ids = prompt_of(batch, row) if answer.tokens else prompts.encode(answer.problem)
+            opened[answer.group] = opens(tokenizer, ids)
+        text = written(tokenizer, answer.tokens) if hidden else answer.text
+        if found := reasoning_of(tokenizer, text, answer.tokens, opened[answer.group]):
             seen.update(reasoned=1, reasoning_tokens=found.inside, answer_tokens=found.after, unclosed=int(found.open))
     return seen
+
+
+def prompt_of(batch: RolloutBatch, row: int) -> list[int]:
+    """What was asked in a row with an answer that has a token."""
+    return batch.tokens[row, : int(batch.mask[row].int().argmax())].tolist()
 
 
 def opens(tokenizer: PreTrainedTokenizerBase, prompt: Sequence[int]) -> bool:

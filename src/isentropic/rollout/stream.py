@@ -187,7 +187,7 @@ class RolloutStream:
             seen.update(answer.verdict.status for answer in answers)
             seen["reflection"] += sum(reflects(answer.own) for answer in answers)
             seen.update(tally_of_turns(answers))
-            seen.update(tally_of_reasoning(self.generator.prompts, answers))
+            seen.update(tally_of_reasoning(self.generator.prompts, answers, asked))
             with doing("rewards"), drawing_apart(aside and not self.step):
                 scores = self.rewards([replace(answer, step=self.step) for answer in answers])
             tally_of_rewards.add(scores)
@@ -277,8 +277,9 @@ def groups(batch: RolloutBatch) -> int:
 
 
 def first_groups(batch: RolloutBatch, count: int) -> RolloutBatch:
-    """Rows of the `count` lowest group numbers."""
-    return batch[torch.isin(batch.group, batch.group.unique()[:count])]
+    """Rows of the `count` lowest group numbers; the batch itself where it has no more."""
+    numbers = batch.group.unique()
+    return batch if len(numbers) <= count else batch[torch.isin(batch.group, numbers[:count])]
 
 
 def rates_of(asked: RolloutBatch, position: int) -> list[tuple[float, float]]:

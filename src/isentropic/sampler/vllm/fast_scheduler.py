@@ -27,6 +27,7 @@ from vllm.v1.request import Request, RequestStatus
 
 from isentropic.sampler import Piece
 from isentropic.sampler.vllm import keeper
+from isentropic.sampler.vllm.fast_blocks import one_block_each
 from isentropic.sampler.vllm.sampling_params import LOGPROBS, ROW, WANT_LOGPROBS, Note, Written
 
 # releases whose schedulers this was written against, and what they call tokens that a preemption made void
@@ -155,7 +156,7 @@ class FastDecode:
         self.decoded += 1
         self.idle += self.startable()
         self.kv_cache_manager.new_step_starts()
-        blocks = {r.request_id: self.kv_cache_manager.allocate_slots(r, 1).get_block_ids(allow_none=True) for r in full}
+        blocks = one_block_each(self.kv_cache_manager, full) if full else {}
         ids = [request.request_id for request in chosen]
         output = SchedulerOutput.make_empty()
         told = output.scheduled_cached_reqs
