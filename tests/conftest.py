@@ -9,7 +9,9 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from fixtures import checks
 
+checks.install()
 gc.disable()  # until all tests are collected: a fifth of that time would go into looking for garbage
 pytest_plugins = ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
 
