@@ -4,12 +4,14 @@ import contextlib
 import gc
 import signal
 import sys
-from collections import Counter
 from pathlib import Path
 
 import hypothesis
 import pytest
+from fixtures import checks
+from fixtures.traced import leave_untraced, traced_where_asked
 
+checks.install()
 gc.disable()  # until all tests are collected: a fifth of that time would go into looking for garbage
 pytest_plugins = ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
 
@@ -73,7 +75,6 @@ SLOW = [
     "algorithm/test_degenerate.py",
     "reporting/render/test_page.py",
 ]
-COVERED = 2  # of the tests of one function with other values: more of them go over the same lines
 
 
 # Whoever configures logging closes the handlers there are, and absl's closes its stream with it: in a test, pytest's.
@@ -87,17 +88,18 @@ hypothesis.settings.register_profile("any load", deadline=None, suppress_health_
 hypothesis.settings.load_profile("any load")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, or one worker would end long after the other; coverage traces the first repeats."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long begins first, or one worker would end long after the other."""
     places = {TESTS / name: place for place, name in enumerate(SLOW)}
     items.sort(key=lambda item: places.get(item.path, len(SLOW)))
-    if sys.version_info < (3, 12):  # later ones trace at little cost; here it doubles a test's time
-        repeats = Counter[tuple[Path, str]]()
-        for item in items:
-            function = item.path, item.name.partition("[")[0]
-            repeats[function] += 1
-            if repeats[function] > COVERED:
-                item.add_marker("no_cover")
+    if config.getoption("cov_source", None):
+        leave_untraced(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    with traced_where_asked(item):
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -5,6 +5,7 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -170,7 +171,8 @@ def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_study_goes_on_from_the_weights_of_a_training_before(script, tmp_path, capsys):
+def test_a_study_goes_on_from_the_weights_of_a_training_before(script, forked, tmp_path, capsys, monkeypatch):
+    """In forks, without imports; the test above starts processes as they are."""
     small = (
         "experiment=countdown_grid, sampler=transformers, rollout.steps=1, trainer.val_check_interval=1,"
         " rollout.batch_size=64, rollout.evaluation.problems=8"
@@ -178,17 +180,48 @@ def test_a_study_goes_on_from_the_weights_of_a_training_before(script, tmp_path,
     (tmp_path / "tiny.yaml").write_text(
         f"before: [{small}, policy.optimization.lr=1e-3, policy.optimization.warmup_steps=0]\n"
         f"common: [{small}, algorithm=grpo, task.largest=9]\n"
-        "seeds: 1\ngroups: {grpo: [algorithm=grpo], stare: [algorithm=stare]}\n"
+        "seeds: 1\ngroups: {stare: [algorithm=stare]}\n"
     )
     study, runs = script(ROOT / "benchmarks/study.py"), tmp_path / "runs"
-    study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=2"])
-    assert "2 of 2 runs are done, 0 failed" in capsys.readouterr().out
-    for group in ("grpo", "stare"):
-        cfg = (runs / group / "0/config.yaml").read_text()
-        assert f"path: {tmp_path / 'runs_before' / group / '0_weights'}" in cfg
-        status = json.loads((runs / group / "0/status.json").read_text())
-        assert "algorithm=grpo" in status["overrides"] and "algorithm=stare" not in status["overrides"]
+
+    def started(command, folder, _place):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with Path(f"{folder}.log").open("a") as log:
+            code = forked(command, log).returncode
+        return SimpleNamespace(poll=lambda: code, returncode=code)
+
+    monkeypatch.setattr(study, "started", started)
+    study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=1"])
+    assert "1 of 1 runs are done, 0 failed" in capsys.readouterr().out
+    cfg = (runs / "stare/0/config.yaml").read_text()
+    assert f"path: {tmp_path / 'runs_before/stare/0_weights'}" in cfg
+    status, before = (json.loads((one / "stare/0/status.json").read_text()) for one in (runs, tmp_path / "runs_before"))
+    assert "algorithm=grpo" in status["overrides"] and "algorithm=stare" not in status["overrides"]
+    assert "algorithm=stare" in before["overrides"] and "algorithm=grpo" not in before["overrides"]
     assert (tmp_path / "runs_before/stare/0/checkpoints").is_dir()
+
+
+def test_runs_of_a_study_go_beside_each_other_and_one_that_fails_keeps_no_other(script, tmp_path, capsys, monkeypatch):
+    """Each of two that end waits for the other to begin; of five steps, the second of one run fails."""
+    study, runs = script(ROOT / "benchmarks/study.py"), tmp_path / "runs"
+    steps = {"a": ["meets b", "is judged"], "b": ["meets a", "is judged"], "c": ["fails", "is judged"]}
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfolder, step = Path(sys.argv[1]), sys.argv[2]\n"
+        "folder.mkdir(exist_ok=True)\n"
+        "if step == 'is judged': (folder / 'judged.json').touch()\n"
+        "while step.startswith('meets') and not (folder.parents[1] / step[-1] / '0').exists(): time.sleep(0.01)\n"
+        "sys.exit(step == 'fails')\n"
+    )
+
+    def next_step(_study, _file, _runs, label, _seed):
+        return [sys.executable, "-c", code, str(runs / label / "0"), steps[label].pop(0)] if steps[label] else None
+
+    monkeypatch.setattr(study, "next_step", next_step)
+    three = study.Study([], {"a": [], "b": [], "c": []}, seeds=1)
+    study.carry_out(three, tmp_path / "file", runs, [study.Place(), study.Place(of_gpu=1)], time.monotonic() + 300)
+    said = capsys.readouterr().out
+    assert f"c, seed 0 failed; see {runs}/c/0.log" in said and "2 of 3 runs are done, 1 failed" in said
+    assert steps == {"a": [], "b": [], "c": ["is judged"]}
 
 
 def test_contamination_is_timed_over_the_sets_that_are_there(script, tmp_path):
@@ -218,8 +251,11 @@ def test_every_protocol_is_planned_with_a_model(script, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, tmp_path, capsys, monkeypatch):
+def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, forked, tmp_path, capsys, monkeypatch):
+    """The one that is killed is a process as it is; the others are forks, without imports."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    benchmark = script(ROOT / "benchmarks/subjects.py")
+    monkeypatch.setattr(benchmark, "subprocess", SimpleNamespace(run=forked, Popen=subprocess.Popen))
     (tmp_path / "data" / "gsm8k").mkdir(parents=True)
     rows = [{"question": f"{i},2,3,4>{i + 5}:", "answer": f"#### {i + 5}"} for i in range(1, 4)]
     (tmp_path / "data" / "gsm8k" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -230,14 +266,14 @@ def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, tmp_
         "--work", str(tmp_path / "work"), "--out", str(tmp_path / "found.json"),
         "--settings", *(f"evaluation.protocol.{one}" for one in plain),
     ]  # fmt: skip
-    script(ROOT / "benchmarks/subjects.py").main([*asked, "--parts", "killed", "checkpoint", "server"])
+    benchmark.main([*asked, "--parts", "killed", "checkpoint", "server"])
     found = json.loads((tmp_path / "found.json").read_text())["gsm8k[2]"]
     assert list(found) == ["killed", "checkpoint"]  # a server is vLLM's
     assert all(one["code"] == 0 and one["texts_as_the_first_s"] == "6/6" for one in found.values())
     assert found["killed"]["scores"] == found["checkpoint"]["scores"]
     assert found["killed"]["answers_when_killed"] in (2, 4, 6)
     with pytest.raises(SystemExit):
-        script(ROOT / "benchmarks/subjects.py").main([*asked, "seed=x", "--parts", "folder"])
+        benchmark.main([*asked, "seed=x", "--parts", "folder"])
     assert "seed=x is not a whole number" in capsys.readouterr().out
 
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from fixtures.processes import command_of
 
 from isentropic.runs.lock import locked
 from isentropic.runs.status import alive, read_status
@@ -91,7 +92,3 @@ def test_of_two_ranks_the_one_that_is_left_ends_and_frees_the_folder(start, tmp_
 def children(pid: int) -> list[int]:
     listed = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in listed for child in file.read_text().split()]
-
-
-def command_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")

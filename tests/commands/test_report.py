@@ -28,9 +28,9 @@ def test_a_sweep_becomes_a_report_in_its_folder(sweep, capsys):
 
 
 @pytest.mark.slow
-def test_a_report_is_written_anew_and_is_no_run_itself(sweep, capsys):
+def test_a_report_is_written_anew_and_is_no_run_itself(sweep, svg_alone, capsys):
     folder = sweep(seeds=(0,))
-    main([str(folder)])
+    (folder / "report" / "figures").mkdir(parents=True)
     for kind in ("png", "svg", "pdf"):
         (folder / "report" / "figures" / f"of_before.{kind}").touch()
     main([str(folder / "grpo_0"), "--out", str(folder / "report")])
@@ -41,7 +41,7 @@ def test_a_report_is_written_anew_and_is_no_run_itself(sweep, capsys):
 
 
 @pytest.mark.slow
-def test_everything_wrong_with_runs_at_once_is_still_a_report(sweep, a_run, tmp_path, capsys):
+def test_everything_wrong_with_runs_at_once_is_still_a_report(sweep, a_run, svg_alone, tmp_path, capsys):
     folder = sweep()
     lines = (folder / "grpo_0" / "metrics.csv").read_text()
     (folder / "grpo_0" / "metrics.csv").write_text(lines[: len(lines) // 2])  # half-written
@@ -101,7 +101,7 @@ def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
 
 
 @pytest.mark.slow
-def test_folders_can_be_named_and_any_logged_metric_can_be_drawn(a_run, tmp_path, capsys):
+def test_folders_can_be_named_and_any_logged_metric_can_be_drawn(a_run, svg_alone, tmp_path, capsys):
     metrics = {"policy/grad_norm": [1.0, 0.5, 0.2], "entropy/q90": [2.0, 1.5, 1.0]}
     for seed in (0, 1):
         a_run(tmp_path / f"grpo_{seed}", seed, steps=3, metrics=metrics, scores={})

@@ -31,8 +31,13 @@ def options(group: str) -> list[str]:
 
 
 RECIPES, EXPERIMENTS = options("algorithm"), options("experiment")
-# every part once, several at a time, one of each step
-SWAPS = [*zip_longest(*([(step, option) for option in options(f"algorithm/{step}")] for step in (*STEPS, *LISTS)))]
+# every part once, several at a time, one of each step, and of a list as many as make no job more
+JOBS = max(len(options(f"algorithm/{step}")) for step in STEPS)
+SWAPS = [
+    [(step, [option]) for step in STEPS for option in options(f"algorithm/{step}")[at : at + 1]]
+    + [(step, some) for step in LISTS if (some := options(f"algorithm/{step}")[at::JOBS])]
+    for at in range(JOBS)
+]
 
 
 @cache
@@ -45,31 +50,40 @@ def own(recipe: str) -> dict:
     return algorithm(f"algorithm={recipe}")
 
 
-def check(recipe: str, swaps: Sequence[tuple[str, str]]) -> None:
-    """The swapped steps, of which each has one, are as their files have them."""
+@cache
+def from_file(step: str, option: str) -> dict:
+    return OmegaConf.to_container(OmegaConf.load(CONFIGS / "algorithm" / step / f"{option}.yaml"))
+
+
+def check(recipe: str, swaps: Sequence[tuple[str, list[str]]]) -> None:
+    """The swapped steps are as their files have them."""
     lines = [
-        f"algorithm/{step}=[{option}]" if step in LISTS else f"algorithm/{step}={option}" for step, option in swaps
+        f"algorithm/{step}=[{','.join(chosen)}]" if step in LISTS else f"algorithm/{step}={chosen[0]}"
+        for step, chosen in swaps
     ]
     before, after = own(recipe), algorithm(f"algorithm={recipe}", *lines)
-    for step, option in swaps:
-        file = OmegaConf.to_container(OmegaConf.load(CONFIGS / "algorithm" / step / f"{option}.yaml"))
+    for step, chosen in swaps:
         if step in LISTS:
-            assert after[step] == {option: before[step].get(option, file[option])}
+            assert after[step] == {one: before[step].get(one, from_file(step, one)[one]) for one in chosen}
+            assert list(after[step]) == chosen
         else:
+            file = from_file(step, chosen[0])
             assert after[step] == (before[step] if before[step]["_target_"] == file["_target_"] else file)
 
 
 def test_a_swapped_part_brings_its_own_numbers():
     """Each part once, into recipes that are far from each other."""
     for recipe, job in zip(RECIPES[:: len(RECIPES) // len(SWAPS)], SWAPS, strict=False):
-        check(recipe, [part for part in job if part])
+        check(recipe, job)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_part_brings_its_own_numbers_into_every_recipe(recipe):
     for job in SWAPS:
-        check(recipe, [part for part in job if part])
+        check(recipe, job)
+    swapped = {(step, one) for job in SWAPS for step, chosen in job for one in chosen}
+    assert swapped == {(step, one) for step in (*STEPS, *LISTS) for one in options(f"algorithm/{step}")}
 
 
 def test_the_command_line_sets_numbers_of_a_swapped_part():

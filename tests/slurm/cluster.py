@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic, sleep
 
+from fixtures.processes import is_alive, stat_of
+
 NODES = "n1", "n2"
 PROGRAMS = "munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel"
 # A requeued job waits until its credential has expired: two minutes, unless told otherwise.
@@ -177,14 +179,14 @@ def ancestors() -> Iterator[int]:
     pid = os.getpid()
     while pid > 1:
         yield pid
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        pid = int(stat_of(pid)[1])
 
 
 def variables(pid: int) -> dict[str, str]:
     """Of a living process, as it was started; none of a dead or foreign one."""
+    if not is_alive(pid):
+        return {}
     try:
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-            return {}
         pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return {}

@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from fixtures.processes import everyone, is_child, stat_of
 
 from isentropic.task import Verdict
 from isentropic.task.judge_pool import CRASH, JudgePool, verdict
@@ -56,21 +57,13 @@ def child_of(process):
     """The one that judges now: each process that is forked has its parent's number in its status."""
     parents = {process.pid}
     for _ in range(2):  # a server in a namespace is a child itself
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{entry}/stat") as file:
-                    parent = int(file.read().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent in parents:
-                parents.add(int(entry))
+        parents |= {pid for pid in everyone() if any(is_child(pid, parent) for parent in parents)}
     return max(parents)
 
 
 def worked(process):
     """Hundredths of a second of the processor. One that has hardly had any may not have read what it is to judge."""
-    with open(f"/proc/{process}/stat") as file:
-        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+    return sum(map(int, stat_of(process)[11:13]))
 
 
 def hang_and(judges, do):

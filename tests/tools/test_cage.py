@@ -12,6 +12,7 @@ from threading import Thread
 import pytest
 from fixtures.hostile import Bait
 from fixtures.hostile_programs import FOLDER, MARK, PROGRAMS, SLEEPERS
+from fixtures.processes import children_alive, is_alive
 
 from isentropic.tools import Limits, syscalls
 from isentropic.tools.cage import LAYERS, Cage
@@ -59,15 +60,7 @@ def check(made, bait):
 
 def children(worker):
     """Of the process that forks, which in namespaces is itself the child of the one that was started."""
-    found = {}
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                state, parent = (path / "stat").read_text().rpartition(")")[2].split()[:2]
-            except OSError:
-                continue
-            if state != "Z":
-                found.setdefault(int(parent), []).append(int(path.name))
+    found = children_alive()
     first = found.get(worker.process.pid, [])
     return [child for one in first for child in found.get(one, [])] if "namespaces" in worker.had else first
 
@@ -116,9 +109,7 @@ def test_a_child_that_takes_back_its_death_signal_dies_with_its_server(weaker):
     time.sleep(0.2)  # for it to reach its sleep
     os.kill(found[0], 0)
     worker.process.kill()
-    while Path(f"/proc/{found[0]}/stat").exists():
-        if Path(f"/proc/{found[0]}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-            break
+    while is_alive(found[0]):
         time.sleep(0.01)
     made.close()
     thread.join()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fixtures.hostile import Bait
 from fixtures.hostile_programs import FOLDER, MARK, PROGRAMS, SLEEPERS
+from fixtures.processes import children_alive, is_alive, stat_of
 
 from isentropic.tools import Limits
 from isentropic.tools.console import COMMAND, Console, Consoles
@@ -43,15 +44,7 @@ def said(console, program):
 
 def below(first):
     """All that a process has started, as far as it lives, by their numbers."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-        except OSError:
-            continue
-        if state != "Z":
-            parents.setdefault(int(parent), []).append(int(path.parent.name))
-    found = [first]
+    parents, found = children_alive(), [first]
     for one in found:
         found += parents.get(one, [])
     return found[1:]
@@ -126,10 +119,10 @@ def test_what_goes_on_in_a_thread_stands_still_between_programs(console):
     assert said(console, f"{count}threading.Thread(target=f, daemon=True).start()")[1:] == ("ok", True)
     (keeper,) = below(console.consoles.process.pid)[-2:-1]
     (child,) = below(keeper)
-    until(lambda: Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "T")
-    spent = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]
+    until(lambda: stat_of(child)[:1] == ["T"])
+    spent = stat_of(child)[11:13]
     time.sleep(0.1)
-    assert Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13] == spent
+    assert stat_of(child)[11:13] == spent != []
     assert said(console, "print(n > 0)") == ("True\n", "ok", True)
 
 
@@ -233,15 +226,10 @@ def test_a_server_that_was_killed_costs_the_variables_and_another_takes_its_plac
     processes = below(made.process.pid)
     made.process.kill()
     made.process.wait()
-    until(lambda: not any(alive(one) for one in processes))
+    until(lambda: not any(is_alive(one) for one in processes))
     assert said(console, "print(x)")[1:] == ("killed", False)
     assert said(console, "print(2)") == ("2\n", "ok", True)
     made.close()
-
-
-def alive(process):
-    path = Path(f"/proc/{process}/stat")
-    return path.exists() and path.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_nothing_is_left_of_consoles_whose_trainer_is_killed():
@@ -256,4 +244,4 @@ def test_nothing_is_left_of_consoles_whose_trainer_is_killed():
         until(lambda: len(below(server)) >= 4)
         processes = [server, *below(server)]
         os.kill(trainer.pid, signal.SIGKILL)
-    until(lambda: not any(alive(one) for one in processes))
+    until(lambda: not any(is_alive(one) for one in processes))

@@ -1,7 +1,7 @@
 import sys
-from pathlib import Path
 
 import pytest
+from fixtures.processes import everyone, is_child
 
 from isentropic.tools.cage import STRICT
 from isentropic.tools.interpreter import LONGEST, Interpreter, Result
@@ -75,14 +75,7 @@ def test_killed_programs_are_waited_for():
 
 def children(parent):
     """Zombies too."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            said = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found += [int(path.parent.name)] if int(said[1]) == parent else []
-    return found
+    return [pid for pid in everyone() if is_child(pid, parent)]
 
 
 @pytest.mark.parametrize("name", ["workers", "timeout", "memory", "output"])

@@ -94,7 +94,7 @@ def test_curves_go_over_rollouts_and_by_the_keyboard_over_tokens_or_seconds(repo
 
 
 @pytest.mark.slow
-def test_a_picture_too_large_for_the_page_is_linked(reported, opened, tmp_path):
+def test_a_picture_too_large_for_the_page_is_linked(reported, opened, svg_alone, tmp_path):
     from isentropic.commands import report
 
     drawing = report.findings
@@ -211,7 +211,7 @@ def test_words_stand_out_from_their_ground(reported, opened, scheme):
 
 
 @pytest.mark.slow
-def test_one_run_without_answers_is_a_page_too(tmp_path, opened):
+def test_one_run_without_answers_is_a_page_too(tmp_path, opened, svg_alone):
     make(tmp_path / "only", "grpo", 0)
     main([str(tmp_path / "only"), "--out", str(tmp_path / "report")])
     with opened(tmp_path / "report" / "report.html") as page:
@@ -220,7 +220,7 @@ def test_one_run_without_answers_is_a_page_too(tmp_path, opened):
 
 
 @pytest.mark.slow
-def test_names_of_runs_stay_text(tmp_path, opened):
+def test_names_of_runs_stay_text(tmp_path, opened, svg_alone):
     make(tmp_path / f"{EVIL[:-1]}", "grpo", 0)
     make(tmp_path / "b", "stare", 0)
     main([str(tmp_path), f"<i>&label</i>={tmp_path / 'b'}", "--out", str(tmp_path / "report")])

@@ -17,6 +17,7 @@ from threading import Thread
 import pytest
 import torch
 from fixtures.models import ENGINE
+from fixtures.processes import command_of, is_alive
 from fixtures.servers import await_end, nothing_left, processes_of
 from fixtures.talk import Talk, check_what_is_read
 from transformers import AutoModelForCausalLM
@@ -250,7 +251,7 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     for _ in range(3000):
-        if not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+        if not is_alive(child):
             return
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)
@@ -298,11 +299,11 @@ def test_what_a_server_leaves_behind_ends_with_it(tmp_path):
     """Its engine is a process of its own, which may hold a card for as long as it waits for the other side."""
     server = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, start_new_session=True)
     assert server.stdout
-    engine = Path("/proc") / server.stdout.readline().decode().strip() / "stat"
-    assert running(engine)
+    engine = int(server.stdout.readline())
+    assert is_alive(engine)
     Service("http://127.0.0.1:9", 1.0, server, None).stop()
     end = time.monotonic() + 300
-    while running(engine):
+    while is_alive(engine):
         assert time.monotonic() < end
 
 
@@ -324,10 +325,6 @@ def test_a_server_that_falls_is_said_to_have_ended_though_its_keeper_still_clean
         assert kept.stdout and kept.stdout.readline()
         with pytest.raises(SamplerError, match="the server that was started has ended with code 3"):
             Service(f"unix:{place}/http", 600.0, kept, None).call("/inference/v1/generate")
-
-
-def running(stat: Path) -> bool:
-    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
 @needs_vllm
@@ -427,7 +424,7 @@ def test_a_server_listens_on_no_port_that_answers(sampler):
     assert sampler.service and sampler.service.process
     inodes = set()
     for pid in processes_of(sampler.service.process.pid):
-        for handle in Path(f"/proc/{pid}/fd").iterdir():
+        for handle in handles(pid):
             with suppress(OSError):
                 inodes.add(os.readlink(handle).removeprefix("socket:[").removesuffix("]"))
     lines = [line for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]]
@@ -435,6 +432,12 @@ def test_a_server_listens_on_no_port_that_answers(sampler):
     assert {address for address, _ in listening} <= {"0100007F"}, "a socket of the server is open to other machines"
     with ThreadPoolExecutor(max(1, len(listening))) as askers:  # all at once: most are silent until the time is over
         assert not any(askers.map(answers, [int(port, 16) for _, port in listening]))
+
+
+def handles(pid: int) -> list[Path]:
+    with suppress(OSError):
+        return [*Path(f"/proc/{pid}/fd").iterdir()]
+    return []
 
 
 def answers(port: int) -> bool:
@@ -489,5 +492,5 @@ def test_nothing_is_left_of_a_server_whose_engine_is_killed(sampler, policy):
     """The server goes too. The last to ask it; test_turns_on_engines.py stops one that nobody killed."""
     sampler.update_weights(policy.state_dict().items())
     with nothing_left(sampler) as everyone:
-        (engine,) = (one for one in everyone if "EngineCore" in Path(f"/proc/{one}/cmdline").read_text())
+        (engine,) = (one for one in everyone if "EngineCore" in command_of(one))
         os.kill(engine, signal.SIGKILL)
