@@ -37,6 +37,17 @@ def test_tables_of_scores_come_from_committed_rows(script, capsys, study, refere
     assert all(line in page for line in lines)
 
 
+def test_runs_that_stand_alone_are_those_of_committed_rows():
+    names = ["t0.5/avg@16", "t1/avg@16", "greedy/avg@1", "t1/maj@16", "t1/pass@16", "entropy"]
+    page = (RESULTS / "README.md").read_text()
+    for file in ("rows.csv", "alone.csv"):
+        with (RESULTS / "countdown_saturated" / file).open() as rows:
+            for row in csv.DictReader(rows):
+                if row["seed"] in ("7", "8"):
+                    cells = " | ".join(f"{float(row[name]):.3f}" for name in names)
+                    assert f"| {row['seed']} | {cells} |" in page, row["group"]
+
+
 def test_the_gain_over_other_problems_comes_from_committed_counts(script, capsys):
     problems = script(RESULTS / "problems.py")
     problems.compare(RESULTS / "countdown_saturated" / "problems.csv", "grpo_tuned")
