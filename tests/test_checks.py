@@ -7,7 +7,6 @@ from typing import Literal
 import pytest
 import torch
 from beartype import beartype
-from beartype.roar import BeartypeCallHintViolation
 from fixtures.checks import WITH_SHAPES, checked, names_shapes
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
@@ -47,13 +46,13 @@ class Rows:
 def test_a_function_without_shapes_is_checked_for_types_alone():
     found = checked(typechecker=beartype)(plain)
     assert found(3, "one") == "3" and found.__wrapped__ is plain and not names_shapes(plain)
-    with pytest.raises(BeartypeCallHintViolation):
+    with pytest.raises(TypeError):
         found("3", "one")
-    with pytest.raises(BeartypeCallHintViolation):
+    with pytest.raises(TypeError):
         found(3, "another")
     made = checked(Plain, typechecker=beartype)
     assert made(3).number == 3
-    with pytest.raises(BeartypeCallHintViolation):
+    with pytest.raises(TypeError):
         made("3")
 
 
@@ -79,6 +78,6 @@ def test_the_package_is_checked_in_this_way():
     for wrong in (lambda: PassAtK(1, 1).score(TWO.long(), THREE.long()), lambda: average(TWO.long(), THREE.long())):
         with pytest.raises(TypeCheckError):
             wrong()
-    with pytest.raises(BeartypeCallHintViolation):
+    with pytest.raises(TypeError):
         write_whole(3, "text")
     assert WITH_SHAPES is not checked
