@@ -20,6 +20,7 @@ class Phase:
     name: str  # with those around it
     thread: int
     began: float  # of `monotonic`
+    once: bool = False  # of a run, and so long that it is to be named
 
 
 RUNNING: list[Phase] = []  # of all threads, each one's innermost last
@@ -28,14 +29,14 @@ SECONDS: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=RECEN
 
 
 @contextmanager
-def doing(name: str) -> Generator[None]:
+def doing(name: str, once: bool = False) -> Generator[None]:
     thread = threading.get_ident()
     around = next((phase.name for phase in reversed(RUNNING) if phase.thread == thread), None)
-    phase = Phase(f"{around}/{name}" if around else name, thread, monotonic())
+    phase = Phase(f"{around}/{name}" if around else name, thread, monotonic(), once)
     RUNNING.append(phase)
-    for watcher in list(WATCHERS):
-        watcher(phase)
     try:
+        for watcher in list(WATCHERS):
+            watcher(phase)
         yield
         SECONDS[phase.name].append(monotonic() - phase.began)
     except BaseException as error:

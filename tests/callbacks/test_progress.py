@@ -29,11 +29,11 @@ def test_off_a_terminal_it_is_plain_lines_that_say_it_all(run, tiny, capfd):
 def test_what_is_waited_for_once_is_named_while_it_lasts(run, tiny, capfd):
     class Engine(Callback):
         def on_fit_start(self, trainer, pl_module):
-            with doing("the engine's start"), doing("something within"):
+            with doing("the engine's start", once=True), doing("something within"):
                 pass
 
     def update(module):
-        with doing("update" if module.rollouts else "the first update, which compiles"):
+        with doing("update" if module.rollouts else "the first update, which compiles", once=not module.rollouts):
             pass
 
     progress = Progress(seconds=0)
@@ -43,7 +43,7 @@ def test_what_is_waited_for_once_is_named_while_it_lasts(run, tiny, capfd):
     named = [line.split(" | ")[1] for line in told[2:]]
     assert named.count("training: the first update, which compiles") == 1 and "training: update" not in named
     assert named[-1] == "done" and progress.begins not in WATCHERS
-    with doing("the end"):  # nothing is said of it
+    with doing("the end", once=True):  # nothing is said of it
         pass
     assert capfd.readouterr().out == ""
 

@@ -70,8 +70,7 @@ class Progress(ProgressBar):
 
     def begins(self, phase: phases.Phase) -> None:
         """What takes long once, such as "the engine's start", is named while it lasts."""
-        once = phase.name.startswith("the ") and "/" not in phase.name
-        if once and phase.name != self.part and phase.thread == threading.main_thread().ident:
+        if phase.once and phase.name != self.part and phase.thread == threading.main_thread().ident:
             self.part = phase.name
             self.say(at_once=True)
 

@@ -36,11 +36,11 @@ class WeightSync(SamplerPhases):
         self.last: tuple[list[float], list[float]] | None = None  # both sides' scores of it at the last sync
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        with doing("the engine's start"):
+        with doing("the engine's start", once=True):
             rollouts_of(trainer).sampler.start()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        with doing("the first sync"):
+        with doing("the first sync", once=True):
             self.sync_weights(rollouts_of(trainer), policy_of(pl_module), moved=False)
 
     def on_train_batch_start(

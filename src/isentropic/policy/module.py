@@ -94,7 +94,7 @@ class PolicyModule(LightningModule):
     def configure_model(self) -> None:
         if self.policy is not None:  # pyright: ignore[reportUnnecessaryComparison]
             return
-        with doing("the model's weights"):
+        with doing("the model's weights", once=True):
             self.optimization.check(self.trainer)
             mesh = None if self.device_mesh is None else self.device_mesh["data_parallel"]  # of FSDP2
             self.policy = LanguageModel(self.model, mesh, self.adapter)
@@ -132,7 +132,7 @@ class PolicyModule(LightningModule):
             )
 
     def training_step(self, rollouts: RolloutBatch, batch_idx: int) -> None:
-        with doing("the first update, which compiles" if self.compiles else "update"):
+        with doing("the first update, which compiles" if self.compiles else "update", once=self.compiles):
             self.learn(rollouts)
         self.compiles = False
 
