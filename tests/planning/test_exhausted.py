@@ -27,8 +27,9 @@ def test_what_the_phase_holds_is_to_be_lowered_with_its_values():
         "lower policy.optimization.micro_batch=64 or policy.model.logits_chunk=4096, or take policy."
     )
     assert "max_tokens" not in said and "isentropic plan" in said
-    said = what_to_lower("rollout/sampling", SETTINGS)
-    assert said.startswith("lower sampler.gpu_memory_utilization=0.4 or sampler.max_num_seqs=512; ")
+    for phase in ("rollout/sampling", "the first sync", "sync"):
+        said = what_to_lower(phase, SETTINGS)
+        assert said.startswith("lower sampler.gpu_memory_utilization=0.4 or sampler.max_num_seqs=512; ")
     assert what_to_lower("the engine's start", {}).startswith("isentropic plan")
 
 

@@ -16,7 +16,7 @@ def ran_out(error: BaseException) -> bool:
 
 def what_to_lower(phase: str, settings: Mapping[str, Any]) -> str:
     """By the settings that decide what the phase holds, with their values."""
-    if phase.rpartition("/")[2] in ("sampling", "the engine's start", "sync"):
+    if phase.rpartition("/")[2] in ("sampling", "the engine's start", "the first sync", "sync"):
         names = ["sampler.kv_cache_gib", "sampler.gpu_memory_utilization", "sampler.max_num_seqs"]
     else:
         names = ["policy.optimization.max_tokens_per_micro_batch", "policy.optimization.micro_batch"]
