@@ -2,10 +2,12 @@
 
 import pickle
 import shutil
+from enum import Enum
 
 import pytest
 import torch
 from torch.distributed.checkpoint import save
+from torch.distributed.checkpoint.metadata import _MEM_FORMAT_ENCODING, TensorStorageMetadata
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from isentropic.policy.checkpoint_checks import check, read
@@ -43,6 +45,31 @@ def test_a_whole_folder_is_read_and_one_that_lacks_something_is_not(sharded, tin
     refused(sharded, tiny_model, "may be cut off")
     (sharded / ".metadata").unlink()
     refused(sharded, tiny_model, ".metadata is missing in the folder")
+
+
+class OfEarlyPython311(pickle.Pickler):
+    def reducer_override(self, obj):
+        return (getattr, (type(obj), obj.name)) if isinstance(obj, Enum) else NotImplemented
+
+
+class Attribute:
+    def __init__(self, *of):
+        self.of = of
+
+    def __reduce__(self):
+        return getattr, self.of
+
+
+def test_an_index_of_any_python_is_read_and_gives_no_other_attribute(sharded, tiny_model):
+    """Python 3.11.2, which is Debian 12's, pickles what an enumeration holds as an attribute of its class."""
+    index = pickle.loads((sharded / ".metadata").read_bytes())
+    with (sharded / ".metadata").open("wb") as file:
+        OfEarlyPython311(file).dump(index)
+    assert b"getattr" in (sharded / ".metadata").read_bytes()
+    assert check(str(sharded), tiny_model)["rollouts"] == 4
+    for of in ((TensorStorageMetadata, "__init__"), (_MEM_FORMAT_ENCODING, "mro"), (torch.Size, "numel")):
+        (sharded / ".metadata").write_bytes(pickle.dumps(Attribute(*of)))
+        refused(sharded, tiny_model, f"its index asks for {of[1]} of ")
 
 
 def flip(file, at):
