@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from isentropic.config.build import BadInput
 from isentropic.config.compose import CONFIGS, check_jobs, compose, loader_of
-from isentropic.config.loader import list_choices_where_read
+from isentropic.config.loader import ConfigLoader, list_choices_where_read
 from isentropic.config.provenance import sources
 
 STEPS = ("control", "advantage", "ratio", "clipping", "aggregation")  # of which one option is chosen
@@ -248,3 +248,24 @@ def test_the_installed_hydra_lists_choices_where_they_are_read(monkeypatch):
     assert as_it_comes._create_interpolation_map.__module__ != defaults_list._create_interpolation_map.__module__
     monkeypatch.setattr(defaults_list, "_create_interpolation_map", as_it_comes._create_interpolation_map)
     assert composed() == quick
+
+
+def test_the_options_of_a_recipe_are_found_anew_where_a_file_changes_that_it_is_made_of(tmp_path: Path):
+    folder = tmp_path / "algorithm"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("# @package algorithm\ndefaults: [base, _self_]\nclipping: {high: 0.4}\n")
+    for own, high in (("", 0.28), (", override clipping: cispo", 0.4), ("", 0.28)):
+        (folder / "base.yaml").write_text(f"# @package algorithm\ndefaults: [dapo{own}]\n")
+        line = ["experiment=quickstart", "algorithm=mine", "algorithm/clipping=cispo"]
+        assert compose(loader_of(CONFIGS, str(tmp_path)), "train", line).algorithm.clipping.high == high
+    assert "algorithm/mine" in ConfigLoader.own
+
+
+def test_the_options_of_a_recipe_are_found_anew_where_a_file_appears_that_may_be_missing(tmp_path: Path):
+    folder = tmp_path / "algorithm"
+    (folder / "clipping").mkdir(parents=True)
+    (folder / "late.yaml").write_text("# @package algorithm\ndefaults: [optional clipping: late]\n")
+    loader = loader_of(CONFIGS, str(tmp_path))
+    assert loader.own_options("algorithm/late", loader.repository) == {}
+    (folder / "clipping/late.yaml").write_text("high: 0.4\n")
+    assert loader.own_options("algorithm/late", loader.repository) == {"algorithm/clipping": "late"}

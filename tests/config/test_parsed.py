@@ -36,6 +36,20 @@ def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path):
             assert compose(loader, "train", ["experiment=mine", *line]).seed == seed
 
 
+def test_links_are_followed_to_where_they_lead_when_a_loader_is_made(tmp_path: Path):
+    write(tmp_path / "elsewhere.yaml", "seed: 3")
+    for seed in (1, 2):
+        write(tmp_path / f"{seed}/experiment/mine.yaml", f"seed: {seed}")
+        (tmp_path / f"{seed}/experiment/linked.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+        (tmp_path / "now").unlink(missing_ok=True)
+        (tmp_path / "now").symlink_to(tmp_path / str(seed))
+        loader = loader_of(CONFIGS, str(tmp_path / "now"))
+        assert compose(loader, "train", ["experiment=mine"]).seed == seed
+        assert compose(loader, "train", ["experiment=linked"]).seed == 3
+        assert {"mine", "linked"} < set(loader.get_group_options("experiment"))
+        assert not loader.repository.group_exists("experiment/mine") and loader.repository.group_exists("experiment")
+
+
 @pytest.mark.parametrize("line", [[], ["seed=5"], ["algorithm=grpo"]])
 def test_a_config_that_is_changed_in_place_changes_no_other(line: list[str]):
     def composed(loader: ConfigLoader, *more: str) -> DictConfig:

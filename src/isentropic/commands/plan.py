@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from isentropic.config.build import bad_input, build, is_dict, plain
 from isentropic.config.compose import ROOT, compose, loader_of
 from isentropic.config.entry import CONFIGS, main
+from isentropic.config.parsed import Copies, copies
 
 if TYPE_CHECKING:
     from isentropic.planning.architecture import Architecture
@@ -52,7 +53,7 @@ def comparison(file: Path) -> "Comparison":
     from isentropic.planning.measured import Comparison
 
     found = json.loads(file.read_text(encoding="utf-8"))
-    cfg = composed(f"card={found['planned']['card']}", name="benchmark").copy()
+    cfg = composed(f"card={found['planned']['card']}", name="benchmark")
     for part, settings in found["config"].items():
         OmegaConf.update(cfg, part, completed(settings, plain(cfg, part)), merge=False)
     return Comparison(file.stem, planned(cfg, read(found["model"]["name"], found["model"]["config"])), found)
@@ -72,14 +73,19 @@ def class_name(part: dict[str, Any]) -> str:
     return str(part.get("_target_")).rpartition(".")[2]
 
 
-@cache
 def composed(*overrides: str, name: str = "plan") -> DictConfig:
-    return compose(loader_of(CONFIGS), name, [*overrides, "paths.output=."])
+    """One's own to change."""
+    return once_composed(*overrides, name=name)()
+
+
+@cache
+def once_composed(*overrides: str, name: str) -> Copies:
+    return copies(compose(loader_of(CONFIGS), name, [*overrides, "paths.output=."]))
 
 
 def of_preset(preset: str, card: str, gpus: int, share: float | None) -> "Plan":
     """With `share` of the card for the engine, where it is not the preset's own."""
-    cfg = composed(f"experiment={preset}", f"card={card}").copy()
+    cfg = composed(f"experiment={preset}", f"card={card}")
     OmegaConf.update(cfg, "trainer.num_nodes", gpus // cfg.trainer.devices)
     if share is not None:
         OmegaConf.update(cfg, "sampler.gpu_memory_utilization", share)
@@ -100,7 +106,7 @@ def planned(cfg: DictConfig, model: "Architecture | None" = None) -> "Plan":
     from isentropic.planning.workload import as_read, workload
 
     if not cfg.lengths.get("observed"):
-        cfg = cfg.copy()
+        cfg = copies(cfg)()
         OmegaConf.update(cfg, "lengths.observed", observed(cfg))
     card, lengths, algorithm = build(cfg, "card"), build(cfg, "lengths"), build(cfg, "algorithm")
     build(cfg, "policy.optimization")  # which checks its own sizes

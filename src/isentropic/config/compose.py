@@ -15,7 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import setup_globals
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, read_write
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -37,6 +37,7 @@ from isentropic.config.early import check_sizes, check_trainer
 from isentropic.config.loader import ConfigLoader
 from isentropic.config.nearest import nearest
 from isentropic.config.own import CONFIGS, own_configs, refuse_same
+from isentropic.config.parsed import copies
 from isentropic.runs import renamed
 
 PACKAGE = Path(__file__).parents[1]
@@ -208,7 +209,7 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, base: DictConfig) -> No
     with read_write(cfg):
         cfg.hydra.runtime.output_dir = "."  # known only once Hydra runs
     HydraConfig.instance().set_config(cfg)
-    settings = plain(OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"]))
+    settings = plain(_without_hydra(cfg))
     HydraConfig.instance().cfg = None
     for key, _ in leaves(settings):
         if answer := renamed.answer(key):
@@ -225,6 +226,14 @@ def _check_config(cfg: DictConfig, loader: ConfigLoader, base: DictConfig) -> No
         check_bounds(settings)
     except BadInput as error:
         raise _where_it_is_set(error, cfg) from error
+
+
+def _without_hydra(cfg: DictConfig) -> DictConfig:
+    """What a job is given, of a copy."""
+    own = copies(cfg)()
+    with read_write(own), open_dict(own):
+        own.pop("hydra", None)
+    return own
 
 
 def _check_taken_away(overrides: list[str], base: DictConfig) -> None:

@@ -36,6 +36,7 @@ from omegaconf import DictConfig, OmegaConf, flag_override, open_dict
 
 from isentropic.config.nearest import nearest
 from isentropic.config.parsed import Copies, Files, copies
+from isentropic.config.repeated import PLACES, once
 
 PACKAGE = "algorithm"  # of recipes, each a file that holds the steps' options and its numbers for them
 LISTS = (
@@ -58,7 +59,8 @@ class ConfigLoader(ConfigLoaderImpl):
     single: ClassVar[dict[tuple[str, str | None, bool], tuple[ConfigResult, Copies]]] = {}
     merged: ClassVar[dict[tuple[Any, ...], tuple[list[ConfigResult | None], Copies]]] = {}
     chosen: dict[str, str]  # group → option, of the config that is composed
-    own: dict[str, dict[str, str]]  # recipe → what `own_options` found for it
+    # recipe → the files that it is made of, and what `own_options` found in them
+    own: ClassVar[dict[str, tuple[dict[str, ConfigResult | None], dict[str, str]]]] = {}
 
     def __init__(self, config_search_path: ConfigSearchPath) -> None:
         super().__init__(config_search_path)
@@ -131,7 +133,7 @@ class ConfigLoader(ConfigLoaderImpl):
 
     def choose(self, defaults: Sequence[ResultDefault]) -> None:
         """Before single files are loaded: what they set depends on what is chosen."""
-        self.chosen, self.own = options_of(defaults), {}
+        self.chosen = options_of(defaults)
 
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         path = str(default.config_path)
@@ -163,11 +165,16 @@ class ConfigLoader(ConfigLoaderImpl):
 
     def own_options(self, path: str, repo: IConfigRepository) -> dict[str, str]:
         """Of each step for which one option is chosen, the one that this recipe has by itself."""
-        if path not in self.own:
+        files, own = self.own.get(path, ({}, {}))
+        if not files or any(repo.load_config(name) is not file for name, file in files.items()):
             alone = create_defaults_list(repo, path, overrides_list=[], prepend_hydra=False, skip_missing=False)
             options = options_of(alone.defaults).items()
-            self.own[path] = {group: option for group, option in options if group.startswith(f"{PACKAGE}/")}
-        return self.own[path]
+            own = {group: option for group, option in options if group.startswith(f"{PACKAGE}/")}
+            files = {name: repo.load_config(name) for name in {path, *(str(one.config_path) for one in alone.defaults)}}
+            listed = [one for file in files.values() if file is not None for one in file.defaults_list or []]
+            if not any(one.is_optional() for one in listed):  # a file that is missing today may be there tomorrow
+                self.own[path] = files, own
+        return own
 
     def apply(self, config: DictConfig, overrides: Any, path: str, repo: IConfigRepository) -> None:
         for group, options in overrides.items():
@@ -238,5 +245,7 @@ def list_choices_where_read(module: Any) -> None:
 
 
 list_choices_where_read(defaults_list)
+for _place in PLACES:
+    once(*_place)
 # hydra.main and hydra.compose make theirs by this name
 hydra._internal.hydra.ConfigLoaderImpl = ConfigLoader  # pyright: ignore[reportPrivateImportUsage, reportAttributeAccessIssue]
