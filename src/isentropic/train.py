@@ -182,7 +182,8 @@ def check_told(policy: "PolicyModule", data: "RolloutDataModule", sampler: "Samp
 
     check_sampler(policy.algorithm, sampler.returns_logprobs, data.one_step_off_policy, sampler.is_remote)
     check_early_logp(policy.early_logp, sampler.returns_logprobs, data.partial or data.one_step_off_policy)
-    check_partial(policy.algorithm, sampler.halts, data.max_staleness if data.partial else 0)
+    staleness = data.max_staleness if data.partial else 0
+    check_partial(policy.algorithm, sampler.halts, staleness, data.stale_cache and not sampler.keeps)
 
 
 def raise_without_memory(cfg: DictConfig, error: BaseException) -> None:

@@ -150,6 +150,9 @@ def test_partial_rollouts_need_a_sampler_that_halts_and_a_correction(build):
     plain, corrected = build("algorithm=grpo"), build("algorithm=tis")
     check_partial(plain, halts=False, max_staleness=0)
     check_partial(corrected, halts=True, max_staleness=2)
+    check_partial(corrected, halts=True, max_staleness=0, cannot_keep=True)
+    with pytest.raises(ValueError, match=r"stale_cache=true keeps keys .* with sampler\.sleep_level=0"):
+        check_partial(corrected, halts=True, max_staleness=2, cannot_keep=True)
     with pytest.raises(ValueError, match="halts answers in the middle, which this sampler cannot do"):
         check_partial(corrected, halts=False, max_staleness=2)
     with pytest.raises(ValueError, match="policies up to 2 updates old, and no part corrects for it"):

@@ -8,9 +8,11 @@ from random import Random
 
 import pytest
 import torch
+from fixtures.models import COLOCATED
 from transformers import AutoModelForCausalLM
 
 from isentropic.sampler.hf import TransformersSampler
+from isentropic.sampler.vllm.colocated import VllmSampler, available
 from isentropic.state import StateError
 
 
@@ -190,6 +192,36 @@ def test_what_cannot_be_partial_is_refused(parts):
         next(iter(data_of(parts, parts.model, Silent(parts.model)).train_dataloader()))
 
 
+@pytest.mark.skipif(not available(), reason="vLLM is not installed")
+def test_what_goes_on_from_a_stale_cache_is_as_old_as_the_weights_it_was_begun_with(parts):
+    """And where no weights change, answers are those that are written whole, to the token."""
+    _, weights = versions(parts.model, 6)
+    sampler = VllmSampler(parts.model, **(COLOCATED | {"sleep_level": 0}))
+    sampler.start()
+
+    def found(weights, **settings):
+        sampler.update_weights(weights[0].items())
+        return rolled(data_of(parts, parts.model, sampler, **settings), weights)
+
+    try:
+        whole, same = found(weights[:1] * 6, partial=False), found(weights[:1] * 6, stale_cache=True)
+        batches = found(weights, stale_cache=True)
+    finally:
+        sampler.stop()
+    for ours, theirs in zip(same, whole, strict=True):
+        assert torch.equal(ours.group, theirs.group) and torch.equal(ours.tokens, theirs.tokens)
+        torch.testing.assert_close(ours.sampler_logp, theirs.sampler_logp, equal_nan=True, atol=1e-4, rtol=0)
+    assert torch.equal(batches[0].tokens, whole[0].tokens)
+    ages = [row[mask].unique().tolist() for one in batches for row, mask in zip(one.staleness, one.mask, strict=True)]
+    assert all(len(age) == 1 for age in ages) and {age for (age,) in ages} == {0, 1, 2}
+    assert not any(batch.sampler_logp[batch.mask].isnan().any() for batch in batches)
+
+
+def test_a_stale_cache_is_of_partial_rollouts(parts):
+    with pytest.raises(ValueError, match=r"stale_cache=true is of answers that go on; take rollout\.partial=true"):
+        data_of(parts, parts.model, partial=False, stale_cache=True)
+
+
 class Silent(TransformersSampler):
     """Says no log-probs."""
 
@@ -197,7 +229,7 @@ class Silent(TransformersSampler):
         super().__init__(model, dtype="float32", device="cpu", max_model_len=64, max_num_seqs=64)
         self.start()
 
-    def write_until(self, requests, decoding, at_once, done, halted):
+    def write_until(self, requests, decoding, at_once, done, halted, keep=False):
         return super().write_until(
             requests, decoding, at_once, lambda place, one: done(place, replace(one, logp=None)), halted
         )

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 
 @pytest.fixture(scope="session")
@@ -11,3 +12,9 @@ def reference():
         return (logits / temperature).log_softmax(-1).gather(1, torch.tensor(completion)[:, None])[:, 0].tolist()
 
     return log_probs
+
+
+@pytest.fixture
+def policy(tiny_model):
+    """The tiny model, which a test may change."""
+    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32).requires_grad_(False)

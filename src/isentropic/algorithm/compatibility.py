@@ -106,10 +106,11 @@ def check_early_logp(early_logp: str, returns_logprobs: bool, old_tokens: bool) 
         )
 
 
-def check_partial(algorithm: Algorithm, halts: bool, max_staleness: int) -> None:
+def check_partial(algorithm: Algorithm, halts: bool, max_staleness: int, cannot_keep: bool = False) -> None:
     """Raises ValueError where a sampler cannot halt its answers, or no part corrects for the age of their tokens.
 
-    `max_staleness` is that of partial rollouts; 0 where there are none.
+    `max_staleness` is that of partial rollouts; 0 where there are none. `cannot_keep` is whether a stale cache is asked
+    for of a sampler that keeps none.
     """
     if not max_staleness:
         return
@@ -117,6 +118,11 @@ def check_partial(algorithm: Algorithm, halts: bool, max_staleness: int) -> None
         raise ValueError(
             "rollout.partial=true halts answers in the middle, which this sampler cannot do; take sampler=vllm with "
             "sampler.tensor_parallel_size=1, sampler=vllm_server or sampler=transformers"
+        )
+    if cannot_keep:
+        raise ValueError(
+            "rollout.stale_cache=true keeps keys and values in the engine while the policy learns, which this sampler "
+            "does not; take sampler=vllm or vllm_gpu with sampler.sleep_level=0 and sampler.tensor_parallel_size=1"
         )
     if not any(rule.corrects_sampler for rule in algorithm.credit.values()):
         raise ValueError(

@@ -86,6 +86,7 @@ class RolloutDataModule(LightningDataModule):
         turns: Turns | None = None,  # budgets of an environment's episodes
         partial: bool = False,  # answers go on after the weights change, so that none is waited for with idle slots
         max_staleness: int = 1,  # updates between the drawing of a token and learning from it, with partial
+        stale_cache: bool = False,  # with partial: what goes on keeps keys and values that older weights computed
     ) -> None:
         super().__init__()
         check_group(batch_size, group_size)
@@ -95,13 +96,15 @@ class RolloutDataModule(LightningDataModule):
         check_rewards(reward, curation)
         if partial:
             check_partial(task, sampling, max_staleness)
+        elif stale_cache:
+            raise ValueError("rollout.stale_cache=true is of answers that go on; take rollout.partial=true with it")
         check_numbers(task, steps, max_tries, problems)
         self.task, self.sampler, self.decoding = task, sampler, decoding
         self.reward, self.curation, self.sampling = reward, curation, sampling
         self.steps, self.batch_size, self.group_size = steps, batch_size, group_size
         self.max_tries, self.seed = max_tries, seed
         self.evaluation, self.first, self.one_step_off_policy = evaluation, problems, one_step_off_policy
-        self.partial, self.max_staleness = partial, max_staleness
+        self.partial, self.max_staleness, self.stale_cache = partial, max_staleness, stale_cache
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(tokenizer)
         if template := template_of(chat_template):
             self.tokenizer.chat_template = template
@@ -127,7 +130,7 @@ class RolloutDataModule(LightningDataModule):
             self.stream = RolloutStream(
                 self.generator, self.problems_of("train"), self.reward, self.curation, self.sampling, self.decoding,
                 self.steps, self.batch_size // self.group_size, self.group_size, self.max_tries, self.seed,
-                self.one_step_off_policy, self.max_staleness if self.partial else None,
+                self.one_step_off_policy, self.max_staleness if self.partial else None, self.stale_cache,
             )  # fmt: skip
         return self.stream
 

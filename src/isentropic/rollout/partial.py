@@ -18,7 +18,7 @@ from torch import Tensor
 from isentropic.phases import doing
 from isentropic.rollout.generate import Generated, RolloutGenerator
 from isentropic.rollout.judging import Judged
-from isentropic.sampler import Completion, Decoding, Request, seed_after
+from isentropic.sampler import Completion, Decoding, Piece, Request, seed_after
 from isentropic.state import StateError
 from isentropic.task import Problem
 
@@ -88,10 +88,11 @@ class PartialRollouts:
         rollouts: int,  # of the run: none is begun for later ones
         rank: int,
         ranks: int,
+        stale_cache: bool = False,  # what goes on keeps the keys and values of older weights
     ) -> None:
         self.generator, self.problem, self.decoding = generator, problem, decoding
         self.share, self.count, self.staleness, self.rollouts = share, count, staleness, rollouts
-        self.rank, self.ranks = rank, ranks
+        self.rank, self.ranks, self.stale_cache = rank, ranks, stale_cache
         self.groups = deque[Group]()
         self.begun = 0  # groups of this rank so far
         self.halting = Event()  # set while the weights are to change
@@ -130,7 +131,7 @@ class PartialRollouts:
         def done(place: int, completion: Completion) -> None:
             nonlocal left
             group, answer = rows[place]
-            answer.add(completion.tokens, completion.logp, version)
+            self.add(answer, completion, version)
             answer.finish = completion.finish
             self.judging(group, answer)
             left -= id(group) in oldest
@@ -142,10 +143,14 @@ class PartialRollouts:
             requests = [answer.request(group.prompt) for group, answer in rows]
             with doing("sampling"):
                 pieces = self.generator.sampler.write_until(
-                    requests, self.decoding, self.share * self.count, done, halted
+                    requests, self.decoding, self.share * self.count, done, halted, self.stale_cache
                 )
             for place, piece in pieces.items():
-                rows[place][1].add(piece.tokens, piece.logp, version)
+                self.add(rows[place][1], piece, version)
+
+    def add(self, answer: Begun, piece: Completion | Piece, version: int) -> None:
+        """Tokens of these weights, or with a stale cache of all since those that the answer was begun with."""
+        answer.add(piece.tokens, piece.logp, answer.versions[0] if self.stale_cache and answer.versions else version)
 
     def begin(self) -> None:
         """One group more, of this rank's numbers."""

@@ -77,6 +77,7 @@ class RolloutStream:
         seed: int,
         ahead: bool,
         staleness: int | None = None,  # at most so many updates between drawing and learning; None is whole answers
+        stale_cache: bool = False,  # of answers that go on; rollout/partial.py
     ) -> None:
         self.generator, self.problems, self.decoding = generator, problems, decoding
         self.rewards, self.curate, self.sampling = rewards, curate, sampling
@@ -98,8 +99,9 @@ class RolloutStream:
         if staleness is not None:
             share = prompts // world_size()
             self.partial = PartialRollouts(
-                generator, self.numbered, decoding, share, group, staleness, steps, rank(), world_size()
-            )
+                generator, self.numbered, decoding, share, group, staleness, steps, rank(), world_size(),
+                stale_cache,
+            )  # fmt: skip
 
     def __len__(self) -> int:
         return self.steps

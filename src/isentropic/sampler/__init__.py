@@ -95,6 +95,11 @@ class Sampler(ABC):
         """Whether it can stop in the middle of completions, as `write_until` asks for."""
         return False
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what it halted can go on from keys and values of older weights, as `write_until` has with `keep`."""
+        return False
+
     def check_ranks(self, ranks: int) -> None:
         """Raises ValueError where so many ranks cannot share the sampler, or this machine cannot have it."""
 
@@ -143,16 +148,29 @@ class Sampler(ABC):
             going = {place: request for place, request in answers if request is not None}
 
     def write_until(
-        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Done,
+        halted: Halted,
+        keep: bool = False,
     ) -> dict[int, Piece]:
         """Begins requests in their order, until all are done or `halted()`.
 
         Where a request can take the place of one that is done, `at_once` of them are written at a time.
         `done` is told each completion and its place as soon as it is there, and `halted` is asked after every step.
-        Returns by place what there is of the others; those that were not begun may be left out. Raises SamplerError
-        where an engine cannot stop in the middle.
+        Returns by place what there is of the others; those that were not begun may be left out. With `keep` these stay
+        in the engine: a later request for the rest of one, known by its seed, goes on with the keys and values that
+        there are of it, of older weights where these have changed. Raises SamplerError where an engine cannot stop in
+        the middle, or keep what it stopped.
         """
         raise SamplerError(f"{type(self).__name__} cannot stop in the middle of its completions")
+
+    def check_keep(self, keep: bool) -> None:
+        """Raises SamplerError where it is to keep what it halts, and cannot."""
+        if keep and not self.keeps:
+            raise SamplerError(f"{type(self).__name__} computes anew what goes on after it was halted, and keeps none")
 
     @property
     def read(self) -> tuple[int, int] | None:

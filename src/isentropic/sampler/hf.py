@@ -95,9 +95,16 @@ class TransformersSampler(Sampler):
 
     @torch.no_grad()
     def write_until(
-        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Done,
+        halted: Halted,
+        keep: bool = False,
     ) -> dict[int, Piece]:
         """All at one time, as none can take the place of another that is done."""
+        self.check_keep(keep)
         check_rows(requests, decoding, self.max_model_len)
         ends, first = ends_of(self.path, decoding.stop), 0
         for part in parts(requests, self.max_num_seqs):

@@ -5,6 +5,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from fixtures.models import COLOCATED, SYMBOLS
 from fixtures.talk import Talk, check_what_is_read
 from transformers import AutoModelForCausalLM
 
-from isentropic.sampler import Decoding, Sampler
+from isentropic.sampler import Decoding, Sampler, SamplerError
 from isentropic.sampler.hf import TransformersSampler, process
 from isentropic.sampler.vllm.colocated import VllmSampler, available
 
@@ -45,11 +46,6 @@ def sampler(tied, policy):
     if not tied.loaded:
         tied.update_weights(policy.state_dict().items())
     return tied
-
-
-@pytest.fixture
-def policy(tiny_model):
-    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32).requires_grad_(False)
 
 
 def moved(policy):
@@ -390,6 +386,16 @@ def test_sleep_on_a_cpu_changes_nothing(sampler, policy, reference):
     sampler.wake()
     sampler.update_weights(policy.state_dict().items())
     assert gap(sampler, policy, PROMPTS, reference) < 1e-4
+
+
+def test_a_card_that_others_fill_while_it_goes_to_sleep_is_one_sentence(tiny_model):
+    def sleep(level):
+        raise AssertionError("Memory usage increased after sleeping.")
+
+    sampler = settings(tiny_model, sleep_level=2)
+    sampler.engine = SimpleNamespace(sleep=sleep)
+    with pytest.raises(SamplerError, match=r"another process took .* take sampler\.sleep_level=0"):
+        sampler.sleep()
 
 
 @pytest.mark.slow

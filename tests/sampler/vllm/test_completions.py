@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from fixtures.servers import nothing_left
 from transformers import AutoTokenizer
 
 from isentropic.sampler import Decoding
@@ -97,6 +98,13 @@ def test_a_lost_server_is_said(server):
         sampler.start()
     with pytest.raises(ValueError, match="keeps its own weights"):
         sampler.update_weights([])
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_server_that_is_stopped(server):
+    """The last to ask it; test_server.py kills one's engine and another's trainer."""
+    with nothing_left(server):
+        server.stop()
 
 
 @pytest.fixture

@@ -30,7 +30,9 @@ if engine == 0:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 elif len(sys.argv) > 3:
     sys.exit(int(sys.argv[3]))
-open(os.path.join(sys.argv[1], f"{'engine' if engine == 0 else 'server'}.txt"), "w").write(str(os.getpid()))
+note = os.path.join(sys.argv[1], 'engine' if engine == 0 else 'server')
+open(note, "w").write(str(os.getpid()))
+os.rename(note, f"{note}.txt")  # whole, for whoever waits for it
 while True:
     time.sleep(600)
 """

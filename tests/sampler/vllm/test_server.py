@@ -16,11 +16,11 @@ from threading import Thread
 
 import pytest
 import torch
+from fixtures.calculator import SHIPPED, check_calculator, started
 from fixtures.models import ENGINE
 from fixtures.processes import command_of, is_alive
 from fixtures.servers import await_end, nothing_left, processes_of
 from fixtures.talk import Talk, check_what_is_read
-from transformers import AutoModelForCausalLM
 
 from isentropic.sampler import Decoding, Sampler, SamplerError
 from isentropic.sampler.vllm import keeper
@@ -49,11 +49,6 @@ def sampler(tiny_model, tmp_path_factory):
     sampler.start()
     yield sampler
     sampler.stop()
-
-
-@pytest.fixture
-def policy(tiny_model):
-    return AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.float32).requires_grad_(False)
 
 
 def gap(groups, prompts, model, reference):
@@ -327,8 +322,25 @@ def test_a_server_that_falls_is_said_to_have_ended_though_its_keeper_still_clean
             Service(f"unix:{place}/http", 600.0, kept, None).call("/inference/v1/generate")
 
 
+@pytest.fixture
+def told_of(tmp_path, monkeypatch):
+    """The variables of a server with these arguments, which is to be on card 3."""
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\ncase "$2" in *keeper.py) exec {sys.executable} "$@";; esac\nexec env\n')
+    fake.chmod(0o755)
+
+    def told(arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", str(fake))
+            server = serve(arguments, "3", 300.0, tmp_path / "log")
+        assert server.process and server.process.wait(300) == 0
+        return (tmp_path / "log").read_text()
+
+    return told
+
+
 @needs_vllm
-def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, monkeypatch):
+def test_nothing_of_how_the_trainer_was_started_reaches_the_server(told_of, monkeypatch):
     """With torchrun's variables its workers would wait for the agent's store."""
     for name in ("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_ADDR"):
         monkeypatch.setenv(name, "1")
@@ -341,18 +353,19 @@ def test_nothing_of_how_the_trainer_was_started_reaches_the_server(tmp_path, mon
     monkeypatch.setenv("HF_TOKEN", "of the hub")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
-    fake = tmp_path / "python"
-    fake.write_text(f'#!/bin/sh\ncase "$2" in *keeper.py) exec {sys.executable} "$@";; esac\nexec env\n')
-    fake.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(fake))
-    server = serve([], "3", 300.0, tmp_path / "log")
-    assert server.process and server.process.wait(300) == 0
-    said = (tmp_path / "log").read_text()
+    said = told_of([])
     assert "CUDA_VISIBLE_DEVICES=3\n" in said and "VLLM_SERVER_DEV_MODE=1\n" in said
     assert f"TORCHINDUCTOR_CACHE_DIR={kernels()['TORCHINDUCTOR_CACHE_DIR']}\n" in said
     assert "HTTPS_PROXY=http://me:shown@proxy:3128\n" in said and "PWD=" in said
     assert "hidden" not in said and "HF_TOKEN=of the hub\n" in said and "TOKENIZERS_PARALLELISM=false\n" in said
     assert not any(line.startswith(("TORCHELASTIC", "RANK=", "WORLD_SIZE=", "MASTER_")) for line in said.splitlines())
+
+
+@needs_vllm
+def test_a_server_that_compiles_nothing_needs_no_compiler_on_a_cpu(told_of, monkeypatch):
+    monkeypatch.delenv("TORCHDYNAMO_DISABLE", raising=False)
+    assert "TORCHDYNAMO_DISABLE" not in told_of([])
+    assert ("TORCHDYNAMO_DISABLE=1\n" in told_of(["--enforce-eager"])) == (not torch.cuda.is_available())
 
 
 def test_kernels_are_kept_where_no_other_user_could_have_put_them(tmp_path, monkeypatch):
@@ -451,7 +464,7 @@ RUN = """
 import sys, time
 from pathlib import Path
 from isentropic.sampler.vllm.server import VllmServerSampler
-settings = dict(path=sys.argv[1], dtype="float32", max_model_len=256, max_num_seqs=64, max_num_batched_tokens=256,
+settings = dict(path=sys.argv[1], dtype="float32", max_model_len=64, max_num_seqs=64, max_num_batched_tokens=256,
                 kv_cache_gib=0.03, gpu_memory_utilization=0.3, enforce_eager=True, tensor_parallel_size=1,
                 logprobs="all", url=None, devices=None, transfer="file", timeout=900.0, log=sys.argv[2])
 sampler = VllmServerSampler(**settings)
@@ -465,12 +478,12 @@ time.sleep(600)
 
 
 @needs_vllm
-def test_nothing_is_left_of_a_server_whose_trainer_is_killed(tiny_model, tmp_path):
+def test_another_process_plays_over_a_server_of_which_nothing_is_left_when_its_trainer_is_killed(parts, tmp_path):
     """No process, no file and no shared memory. test_keeper.py ends trainers in other ways too."""
     with tempfile.TemporaryDirectory(prefix="place-", dir="/tmp") as place:
         variables = os.environ | {"TMPDIR": place, "PYTHONPATH": os.pathsep.join(sys.path)} | kernels()
         trainer = subprocess.Popen(
-            [sys.executable, "-c", RUN, tiny_model, str(tmp_path / "log")], env=variables, text=True,
+            [sys.executable, "-c", RUN, SHIPPED, str(tmp_path / "log")], env=variables, text=True,
             stdout=subprocess.PIPE,
         )  # fmt: skip
         assert trainer.stdout
@@ -480,6 +493,9 @@ def test_nothing_is_left_of_a_server_whose_trainer_is_killed(tiny_model, tmp_pat
         assert (folder / "weights" / "model.safetensors").exists() and folder.parent == Path(place)
         everyone, held = processes_of(pid), keeper.held(processes_of(pid))
         assert len(everyone) > 2 and held
+        player = settings(SHIPPED, tmp_path / "none", url=words[1], max_model_len=64)
+        check_calculator(parts, started(player))
+        player.stop()
         trainer.kill()
         await_end(everyone, held)
         trainer.wait(300)
@@ -489,8 +505,10 @@ def test_nothing_is_left_of_a_server_whose_trainer_is_killed(tiny_model, tmp_pat
 
 @needs_vllm
 def test_nothing_is_left_of_a_server_whose_engine_is_killed(sampler, policy):
-    """The server goes too. The last to ask it; test_turns_on_engines.py stops one that nobody killed."""
+    """The server goes too. The last to ask it; test_completions.py stops one that nobody killed."""
     sampler.update_weights(policy.state_dict().items())
-    with nothing_left(sampler) as everyone:
+    assert sampler.service
+    assert list(Path(sampler.service.url.removeprefix("unix:")).parent.glob("weights/model.safetensors"))
+    with nothing_left(sampler.service) as everyone:
         (engine,) = (one for one in everyone if "EngineCore" in command_of(one))
         os.kill(engine, signal.SIGKILL)

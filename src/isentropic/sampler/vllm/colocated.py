@@ -34,11 +34,14 @@ from isentropic.sampler.vllm.conversation import Conversation
 from isentropic.sampler.vllm.engine_args import check_graphs, engine_settings, forget_shared_memory, starting
 from isentropic.sampler.vllm.isolation import (
     check_card,
+    going_to_sleep,
     kept_group,
     prepare_environment,
     temporary_files,
     untouched_process,
 )
+from isentropic.sampler.vllm.kept import KeptConversation
+from isentropic.sampler.vllm.loading import load
 from isentropic.sampler.vllm.sampling_params import EVERY, Row, rows_of
 from isentropic.sampler.vllm.tensor_parallel import TensorParallelGroup, check_tensor_parallel
 
@@ -78,6 +81,8 @@ class VllmSampler(Sampler):
     folder: Path | None = field(init=False, default=None, repr=False)  # the engine's own, for its temporary files
     seen: tuple[int, int] = field(init=False, default=(0, 0))  # tokens of prompts, and of these what was in the cache
     steps: tuple[int, int] = field(init=False, default=(0, 0))  # slots of all steps, and of these the idle ones
+    kept: KeptConversation | None = field(init=False, default=None, repr=False)
+    salt: str | None = field(init=False, default=None)  # tells what was cached since from what older weights computed
 
     def __post_init__(self) -> None:
         check_graphs(self)
@@ -101,6 +106,11 @@ class VllmSampler(Sampler):
     @property
     def halts(self) -> bool:
         return self.tensor_parallel_size == 1  # ranks that answer together would have to halt together
+
+    @property
+    def keeps(self) -> bool:
+        """An engine that sleeps loses its keys and values; one on a CPU has no sleep."""
+        return self.halts and (not self.sleep_level or not torch.cuda.is_available())
 
     def start(self) -> None:
         check_model(self.path, self.max_model_len)
@@ -157,11 +167,19 @@ class VllmSampler(Sampler):
         return [found[place] for place in range(len(rows))]
 
     def write_until(
-        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Done,
+        halted: Halted,
+        keep: bool = False,
     ) -> dict[int, Piece]:
+        self.check_keep(keep)
         check_rows(requests, decoding, self.max_model_len)
-        with self.talking(decoding) as talk:
-            return talk.run_until(rows_of(requests, self.logprobs), at_once, done, halted)
+        rows = rows_of(requests, self.logprobs)
+        with self.talking(decoding, keep) as talk:
+            return talk.run_until(rows, at_once, done, halted)
 
     def run(self, rows: list[Row], decoding: Decoding, reply: Reply) -> None:
         """Each row turn after turn."""
@@ -169,16 +187,27 @@ class VllmSampler(Sampler):
             talk.run(rows, reply)
 
     @contextmanager
-    def talking(self, decoding: Decoding) -> Generator[Conversation]:
+    def talking(self, decoding: Decoding, keep: bool = False) -> Generator[Conversation]:
         """After waking what sleeps; adds up what was read, and how much of it was cached."""
         self.make_ready()
+        if not (keep and self.kept and self.kept.decoding == decoding):
+            self.let_go()
         scheduler = self.scheduler if self.fast_decode else None
         ends = ends_of(self.path, decoding.stop)
-        talk = Conversation(self.engine, scheduler, decoding, ends, self.max_num_seqs)
+        kind = KeptConversation if keep else Conversation
+        talk = self.kept or kind(self.engine, scheduler, decoding, ends, self.max_num_seqs)
+        talk.salt, self.kept = self.salt, talk if isinstance(talk, KeptConversation) else None
         with untouched_process(self.enforce_eager), unswept():
             yield talk
         self.seen = (self.seen[0] + talk.prompt_tokens, self.seen[1] + talk.cached_tokens)
         self.steps = (self.steps[0] + talk.slot_steps, self.steps[1] + talk.idle_steps)
+
+    def let_go(self) -> None:
+        """Ends what an earlier call kept, which is then computed anew where it goes on."""
+        if self.kept is not None:
+            with untouched_process(self.enforce_eager), unswept():
+                self.kept.abandon()
+            self.kept = None
 
     @property
     def slots(self) -> tuple[int, int]:
@@ -200,9 +229,13 @@ class VllmSampler(Sampler):
             raise ValueError(f"{len(tokens)} tokens cannot be scored; there must be 2 to {self.max_model_len - 1}")
         params = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False, seed=0)
         self.make_ready()
-        with untouched_process(self.enforce_eager), unswept():
-            output = self.engine.generate([{"prompt_token_ids": list(tokens)}], [params], use_tqdm=False)[0]
-        rows = output.prompt_logprobs
+        beside = self.kept.aside() if self.kept else nullcontext()
+        with untouched_process(self.enforce_eager), unswept(), beside:
+            self.engine.enqueue([{"prompt_token_ids": list(tokens)}], [params], use_tqdm=False)
+            outputs: list[Any] = []
+            while not outputs:
+                outputs = [one for one in self.engine.llm_engine.step() if one.finished]
+        rows = outputs[0].prompt_logprobs
         return [row[token].logprob for row, token in zip(rows[1:], tokens[1:], strict=True)]
 
     def make_ready(self) -> None:
@@ -223,21 +256,25 @@ class VllmSampler(Sampler):
         named = arriving(weights, self.names, DTYPES[self.dtype], self.path, seen)
         with untouched_process(self.enforce_eager):
             try:
-                self.engine.collective_rpc("reload_weights", kwargs={"weights_iterator": named})
+                load(self.engine, named)
             except torch.OutOfMemoryError:
                 raise
             except Exception as error:
                 raise SamplerError(f"weights failed at {len(seen)} of {len(self.names)}: {error}") from error
         check_arrived(self.names, seen)
         # entries are found by token ids, so those of the old weights would be taken for the new
-        if not self.engine.reset_prefix_cache():
+        if self.kept and self.kept.running:
+            self.salt = str(int(self.salt or 0) + 1)  # and what is kept is in the cache
+        elif not self.engine.reset_prefix_cache():
             raise SamplerError("the engine kept its cache of the old weights; no request may run during a load")
         self.loaded = True
 
     def sleep(self) -> None:
         if self.sleep_level and "weights" not in self.asleep:
+            self.let_go()
             self.wake_part("kv_cache")
-            self.engine.sleep(self.sleep_level)
+            with going_to_sleep():
+                self.engine.sleep(self.sleep_level)
             self.asleep = {"weights", "kv_cache"}
             self.loaded = self.loaded and self.sleep_level == 1
 
@@ -260,4 +297,4 @@ class VllmSampler(Sampler):
             return
         with nullcontext() if self.owns_group else kept_group():
             self.engine.llm_engine.engine_core.shutdown()
-        self.engine = None
+        self.engine = self.kept = None

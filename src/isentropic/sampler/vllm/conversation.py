@@ -2,7 +2,7 @@
 
 # pyright: basic
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from itertools import islice
@@ -19,6 +19,8 @@ class Conversation:
 
     def __init__(self, engine: Any, scheduler: Any, decoding: Decoding, ends: Ends, slots: int) -> None:
         self.engine, self.scheduler = engine, scheduler  # vLLM's LLM; None where the scheduler is vLLM's own
+        self.decoding = decoding
+        self.salt: str | None = None  # of what it caches, where that of older weights could not be forgotten
         self.slots = slots  # sequences that run at one time
         self.draws, self.ends = drawing(decoding, ends.ids), ends
         self.rows: dict[int, Row] = {}  # of the turns that are written at present
@@ -47,16 +49,19 @@ class Conversation:
         halted: Halted,
     ) -> dict[int, Piece]:
         """As a sampler's write_until."""
-        coming, reply = iter(enumerate(rows)), once(done)
         self.slots = min(self.slots, at_once, len(rows))
         with self.whole():
-            while not halted():
-                self.add(dict(islice(coming, at_once - len(self.running))))
-                if not self.running:
-                    break
-                self.step(reply)
-                self.replied()
+            self.until(halted, iter(enumerate(rows)), at_once, once(done))
             return self.halt()
+
+    def until(self, halted: Halted, coming: Iterator[tuple[int, Row]], at_once: int, reply: Reply) -> None:
+        """So many at one time of those that come, and of what runs already."""
+        while not halted():
+            self.add(dict(islice(coming, at_once - len(self.running))))
+            if not self.running:
+                break
+            self.step(reply)
+            self.replied()
 
     @contextmanager
     def whole(self) -> Generator[None]:
@@ -72,20 +77,25 @@ class Conversation:
 
     def halt(self) -> dict[int, Piece]:
         """What has been written of the rows that run, which then run no more."""
+        pieces = {self.running[name]: piece for name, piece in self.running_pieces().items()}
+        self.abort()
+        core = self.engine.llm_engine.engine_core.engine_core
+        while getattr(core, "batch_queue", None):  # steps that a card computes ahead, of what has been ended
+            self.engine.llm_engine.step()
+        return pieces
+
+    def running_pieces(self) -> dict[str, Piece]:
+        """What has been written of the rows that run, by the names of their requests."""
         states = self.engine.llm_engine.output_processor.request_states
         noted = self.scheduler.noted() if self.scheduler is not None else {}
         names = {state.external_req_id.split("-")[0]: state for state in states.values()}
-        pieces: dict[int, Piece] = {}
+        pieces: dict[str, Piece] = {}
         for name, place in self.running.items():
             piece = noted[place] if place in noted else piece_of(names[name])
             if before := self.written.get(place):
                 logp = None if before.logp is None or piece.logp is None else before.logp + piece.logp
                 piece = Piece(before.tokens + piece.tokens, logp)
-            pieces[place] = piece
-        self.abort()
-        core = self.engine.llm_engine.engine_core.engine_core
-        while getattr(core, "batch_queue", None):  # steps that a card computes ahead, of what has been ended
-            self.engine.llm_engine.step()
+            pieces[name] = piece
         return pieces
 
     def abort(self) -> None:
@@ -102,7 +112,8 @@ class Conversation:
         """Requests of the engine; a row has one at a time."""
         if not rows:
             return
-        prompts = [{"prompt_token_ids": row.prompt} for row in rows.values()]
+        salt = {"cache_salt": self.salt} if self.salt else {}
+        prompts = [{"prompt_token_ids": row.prompt} | salt for row in rows.values()]
         params = [self.draws(place, row) for place, row in rows.items()]
         names = self.engine.enqueue(prompts, params, use_tqdm=False)
         # what comes back bears the name without the letters that tell it from others' behind a dash

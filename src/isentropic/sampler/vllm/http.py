@@ -24,6 +24,8 @@ from typing import Any, cast
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+import torch
+
 from isentropic.distributed import keep_to_this_machine
 from isentropic.sampler import SamplerError
 from isentropic.sampler.vllm import keeper
@@ -272,6 +274,8 @@ def serve(arguments: Sequence[str], devices: str | None, timeout: float, log: Pa
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "VLLM_USE_FLASHINFER_SAMPLER": "0"}
     environment |= {"TMPDIR": str(folder), "VLLM_RPC_BASE_PATH": str(folder)}
     environment.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    if "--enforce-eager" in arguments and not torch.cuda.is_available():  # else each server waits for a C++ compiler
+        environment.setdefault("TORCHDYNAMO_DISABLE", "1")
     keep_to_this_machine(environment)
     for name, value in kernels().items():  # last: what names processes looks for the first
         environment.setdefault(name, value)

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 from isentropic.distributed import keep_to_this_machine
+from isentropic.sampler import SamplerError
 
 
 def prepare_environment() -> None:
@@ -100,3 +101,15 @@ def kept_group() -> Generator[None, None, None]:
         yield
     finally:
         dist.destroy_process_group = destroy
+
+
+@contextmanager
+def going_to_sleep() -> Generator[None]:
+    """Raises SamplerError where another process takes of the card what vLLM gives back, which it takes for its own."""
+    try:
+        yield
+    except AssertionError as error:
+        raise SamplerError(
+            "vLLM found more of the card in use when it had gone to sleep, as another process took what it gave back; "
+            "take sampler.sleep_level=0 where runs share a card"
+        ) from error

@@ -135,9 +135,16 @@ class VllmServerSampler(Sampler):
         return True
 
     def write_until(
-        self, requests: Sequence[Request], decoding: Decoding, at_once: int, done: Done, halted: Halted
+        self,
+        requests: Sequence[Request],
+        decoding: Decoding,
+        at_once: int,
+        done: Done,
+        halted: Halted,
+        keep: bool = False,
     ) -> dict[int, Piece]:
         """Halts where pieces of answers end, which are asked for one after the other."""
+        self.check_keep(keep)
         rows, ask, ends = self.asked(requests, decoding)
         return asking.until(rows, ask, ends, done, halted, min(at_once, self.max_num_seqs))
 
