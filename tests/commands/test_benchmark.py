@@ -54,7 +54,7 @@ def test_the_command_measures_with_vllm_and_writes_what_it_prints(model, forks, 
     out = tmp_path / "results" / "tiny.json"
     engine = "sampler.kv_cache_gib=0.05", "sampler.enforce_eager=true"
     places = f"benchmark.folder={model}", f"benchmark.out={out}", f"hydra.run.dir={tmp_path}/run"
-    (result,) = forks("isentropic.commands.benchmark", ([*SMALL, *engine, *places], {}))
+    (result,) = forks("isentropic.commands.benchmark", ([*SMALL, *engine, *places], {}), kind="engine")
     assert result.returncode == 0, result.stderr
     found = json.loads(out.read_text())
     assert found["overrides"][: len(SMALL)] == list(SMALL)
