@@ -44,6 +44,10 @@ def test_the_last_marker_counts(text, marker, answer):
         (r"\boxed{1, 2\}", None),
         (r"\boxed{\boxed{5}}", r"\boxed{5}"),
         (r"{\boxed{5}}}", "5"),
+        (r"}}{\{\\{ \boxed{5} {", "5"),
+        (r"\\boxed{5}", None),
+        (r"\\\boxed{5}", "5"),
+        (r"\\boxed{4} { \boxed{5", None),
         (r"\boxed{5}.</answer><|im_end|>", "5"),
     ],
 )
@@ -172,8 +176,9 @@ def lines_run(text):
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_finding_an_answer_takes_work_in_proportion_to_the_text(loop):
-    once, twice = lines_run(loop * 500), lines_run(loop * 1_000)
-    assert twice <= 2 * once + 50
+    for before in ("", r"\boxed{1}"):  # marks are looked for from the first box on
+        once, twice = lines_run(before + loop * 500), lines_run(before + loop * 1_000)
+        assert twice <= 2 * once + 50
     if loop.startswith(r"\boxed{"):
         once, twice = lines_run(loop * 500 + "}" * 500), lines_run(loop * 1_000 + "}" * 1_000)
         assert twice <= 2 * once + 50

@@ -2,6 +2,7 @@
 
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,8 +34,9 @@ class Language(Reward):
 
 def share(text: str, wanted: set[str]) -> float | None:
     """Of the letters of a text, those of the wanted scripts, 0 to 1; None for a text without letters."""
-    letters = [script_of(letter) for letter in text if letter.isalpha()]
-    return sum(script in wanted for script in letters) / len(letters) if letters else None
+    letters = Counter(filter(str.isalpha, text))
+    own = sum(count for letter, count in letters.items() if script_of(letter) in wanted)
+    return own / letters.total() if letters else None
 
 
 @lru_cache(maxsize=65_536)

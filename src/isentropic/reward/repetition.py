@@ -1,5 +1,6 @@
 """Repetition: the share of n-grams that an answer has written before, as a penalty. arXiv:2502.03373"""
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,5 +24,9 @@ class Repetition(Reward):
 
 def repeated(tokens: Sequence[int], size: int) -> float:
     """Share of n-grams, 0 to 1, that stand earlier in the answer; 0 for one shorter than n."""
-    grams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
-    return 1 - len(set(grams)) / len(grams) if grams else 0.0
+    count = len(tokens) - size + 1
+    if count <= 0:
+        return 0.0
+    written = array("q", tokens)  # words are told by hashes of 64 bits
+    data, step, width = written.tobytes(), written.itemsize, size * written.itemsize
+    return 1 - len({data[place : place + width] for place in range(0, count * step, step)}) / count

@@ -8,7 +8,9 @@ sentence (`\boxed{3} or \boxed{4}`) are one answer, a list, which only a list ca
 import re
 from typing import NamedTuple
 
+FIRST = re.compile(r"(?<!\\)\\++(?:boxed|fbox)")  # with the backslashes before it, two of which are one sign
 MARK = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
+BRACE = re.compile(r"\s{0,8}\{")
 BARE = re.compile(r"\s{0,9}(-?\d{1,40}(?:\.\d{1,40})?|[A-HJ-Zb-z](?![A-Za-z]))")  # \boxed 5
 JOINING = r"or|and|alternatively|perhaps|maybe|possibly|either|else|oder|und|ou|et|o|y|или|и"
 JOINED = re.compile(
@@ -61,10 +63,13 @@ def joined(text: str, boxes: list[Box]) -> str:
 def closed_boxes(text: str) -> tuple[list[Box], bool]:
     """Outermost closed boxes in order, and whether the last box of all was left open."""
     boxes, is_open = list[Box](), False
+    first = FIRST.search(text)
+    if first is None:
+        return boxes, is_open
     opened = list[tuple[int, int] | None]()  # where a box and its content start; None for other braces
     expected = -1  # where the brace of the latest box must stand
     command = 0
-    for mark in MARK.finditer(text):
+    for mark in MARK.finditer(text, first.start()):  # braces before it are of no box
         sign = mark[0]
         if sign == "{":
             opened.append((command, mark.end()) if mark.start() == expected else None)
@@ -87,12 +92,8 @@ def closed_boxes(text: str) -> tuple[list[Box], bool]:
 
 def brace_after(text: str, place: int) -> int:
     """Where { stands after a few spaces; -1 if something else does."""
-    for end in range(place, min(place + 9, len(text))):
-        if text[end] == "{":
-            return end
-        if not text[end].isspace():
-            break
-    return -1
+    found = BRACE.match(text, place)
+    return found.end() - 1 if found else -1
 
 
 def after_marker(text: str, marker: str) -> str | None:
