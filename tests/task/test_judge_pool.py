@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from fixtures.processes import everyone, is_child, stat_of
@@ -14,6 +15,7 @@ from isentropic.task import Verdict
 from isentropic.task.judge_pool import CRASH, JudgePool, verdict
 from isentropic.tools import Outcome
 from isentropic.tools.cage import Cage
+from isentropic.tools.pool import SPARE_AFTER
 
 TOWER = r"9^{9^{9^{9}}}"
 MATHS = "isentropic.task.equality:judge"
@@ -26,12 +28,19 @@ def shared():
     made.close()
 
 
-@pytest.fixture
-def judges():
+@pytest.fixture(scope="module")
+def hasty():
     made = JudgePool(MATHS, workers=1, timeout=0.7, memory=4.0)
-    made([("1", "1")])
     yield made
     made.close()
+
+
+@pytest.fixture
+def judges(hasty):
+    """With a server that lives, whatever a test before has done to it."""
+    hasty([("1", "1")])
+    assert server(hasty).poll() is None
+    return hasty
 
 
 def statuses(verdicts):
@@ -95,17 +104,21 @@ def test_where_the_server_is_killed_another_one_judges(judges):
 
 
 @pytest.mark.slow
-def test_a_spare_server_stands_ready(judges):
-    judges.pool.starting.join()
-    spare = judges.pool.spare.process
-    server(judges).kill()
-    server(judges).wait()
-    assert statuses(judges([("9", "9")])) == ["right"]
-    judges.pool.starting.join()
-    os.kill(server(judges).pid, signal.SIGKILL)
-    server(judges).wait()
-    assert statuses(judges([("9", "9"), ("9", "8")])) == ["right", "wrong"]
-    assert spare.poll() is None
+def test_a_spare_server_stands_ready_after_a_few_batches():
+    with closing(JudgePool(MATHS, workers=1, timeout=30.0, memory=4.0)) as judges:
+        for _ in range(SPARE_AFTER):
+            assert judges.pool.starting is None
+            judges([("9", "9")])
+        judges.pool.starting.join()
+        spare = judges.pool.spare.process
+        server(judges).kill()
+        server(judges).wait()
+        assert statuses(judges([("9", "9")])) == ["right"]
+        judges.pool.starting.join()
+        os.kill(server(judges).pid, signal.SIGKILL)
+        server(judges).wait()
+        assert statuses(judges([("9", "9"), ("9", "8")])) == ["right", "wrong"]
+        assert spare.poll() is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])

@@ -10,11 +10,6 @@ from hashlib import blake2b
 from itertools import product
 from typing import Any, get_args
 
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-from reasoning_gym.composite import DatasetSpec
-from reasoning_gym.dataset import ProceduralDataset
-from reasoning_gym.factory import DATASETS, create_dataset
-
 from isentropic.task import Problem, Split, Status, Task, Verdict
 from isentropic.task.answers import after_marker
 from isentropic.task.endless import Endless, check_held_out, seed_of, split_of
@@ -24,6 +19,13 @@ from isentropic.task.prompts import check_template, fill
 from isentropic.task.repairs import is_answer, repaired
 from isentropic.tools.cage import STRICT, Cage
 from isentropic.tools.guard import guard
+from isentropic.tools.later import later
+
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+with later("cellpylib"):  # two of a hundred tasks make questions with it, and matplotlib comes with it
+    from reasoning_gym.composite import DatasetSpec
+    from reasoning_gym.dataset import ProceduralDataset
+    from reasoning_gym.factory import DATASETS, create_dataset
 
 SIZE = 2_000  # questions of one dataset: some tasks take long to set one up, one of them by making all questions
 BLOCK = 100  # problems of each split made from one dataset, which leaves 20 questions to choose each from

@@ -1,4 +1,4 @@
-"""Several fork servers, and one more that stands ready: calls go to whichever is idle, and come back in order."""
+"""Several fork servers, and later one more that stands ready: calls go to whichever is idle, and come back in order."""
 
 import pickle
 import queue
@@ -12,10 +12,11 @@ from isentropic.tools import Outcome
 from isentropic.tools.process import CagedProcess, Settings
 
 TRIES = 2  # of a call whose process was killed by somebody else
+SPARE_AFTER = 4  # batches: a pool that sees fewer has no use for what it takes to start one more process
 
 
 class Pool:
-    """Processes start at the first call.
+    """Processes start at the first batch of calls, and one more after a few batches.
 
     A call that hangs costs its own limit and nobody else's time: the server lives on and forks again. Where a server
     itself is killed, one that is ready takes its place.
@@ -25,6 +26,7 @@ class Pool:
         self.settings = settings
         self.workers = [CagedProcess(settings) for _ in range(workers)]
         self.spare = CagedProcess(settings)
+        self.batches = 0
         self.lock = threading.Lock()
         self.starting: threading.Thread | None = None
         self.idle = queue.SimpleQueue[CagedProcess]()
@@ -39,7 +41,9 @@ class Pool:
             return []
         with ThreadPoolExecutor(len(self.workers)) as pool:
             outcomes = dict(zip(unique, pool.map(self.ask, unique), strict=True))
-        self.make_ready()
+        self.batches += 1
+        if self.batches >= SPARE_AFTER:
+            self.make_ready()
         return [outcomes[payload] for payload in payloads]
 
     def ask(self, payload: bytes) -> Outcome:
