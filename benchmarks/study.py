@@ -88,13 +88,14 @@ class Place:
     """Where a run is: on a core of its own, or on a GPU, one of several there."""
 
     core: int | None = None
-    gpu: int | None = None
+    gpu: str | None = None
     of_gpu: int = 0
 
 
 def places(cores: int, gpus: int, each: int) -> list[Place]:
     if gpus:
-        return [Place(gpu=gpu, of_gpu=number) for number in range(each) for gpu in range(gpus)]
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(gpus)))
+        return [Place(gpu=gpu, of_gpu=number) for number in range(each) for gpu in visible.split(",")[:gpus]]
     there = sorted(os.sched_getaffinity(0))[:cores] if hasattr(os, "sched_getaffinity") else list(range(cores))
     return [Place(core=core) for core in there]
 
@@ -167,7 +168,7 @@ def training(settings: list[str], folder: Path, seed: int) -> list[str]:
 def started(command: list[str], folder: Path, place: Place) -> subprocess.Popen[bytes]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     variables = os.environ | {"HF_HUB_OFFLINE": "1"}
-    variables |= {"OMP_NUM_THREADS": "1"} if place.gpu is None else {"CUDA_VISIBLE_DEVICES": str(place.gpu)}
+    variables |= {"OMP_NUM_THREADS": "1"} if place.gpu is None else {"CUDA_VISIBLE_DEVICES": place.gpu}
     with Path(f"{folder}.log").open("ab") as log:
         process = subprocess.Popen(command, env=variables, stdout=log, stderr=log, start_new_session=True)
     if place.core is not None and hasattr(os, "sched_setaffinity"):

@@ -5,7 +5,6 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -70,14 +69,11 @@ def test_the_faults_of_a_server_hit_the_keeper_the_server_and_its_engine_and_not
 
 
 @pytest.mark.slow
-def test_the_update_is_timed_apart_from_its_compiling(tmp_path):
+def test_the_update_is_timed_apart_from_its_compiling(forks, tmp_path):
     """In a process of its own: compilers do not see through the types that tests check."""
     arguments = ["--model=tiny", "--micros=1", "--length=300", "--share", f"--out={tmp_path}/update.json"]
-    variables = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TMPDIR": str(tmp_path)}
-    result = subprocess.run(
-        [sys.executable, ROOT / "benchmarks/update.py", *arguments], env=variables, capture_output=True, text=True,
-        timeout=300,
-    )  # fmt: skip
+    places = {"TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": f"{tmp_path}/kernels"}
+    (result,) = forks(ROOT / "benchmarks/update.py", (arguments, places))
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "update.json").read_text())
     assert found["compiling_s"] and all(seconds > 0 for seconds in found["compiling_s"].values())
@@ -98,11 +94,15 @@ def test_a_study_takes_all_groups_of_a_seed_before_the_next(script):
     assert study.jobs == [("a", 7), ("b", 7), ("b", 8), ("b", 9)]
 
 
-def test_places_of_a_study_are_cores_or_shares_of_gpus(script):
+def test_places_of_a_study_are_cores_or_shares_of_gpus(script, monkeypatch):
     study = script(ROOT / "benchmarks/study.py")
     assert [place.core for place in study.places(1, 0, 4)] == [min(os.sched_getaffinity(0))]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     two = study.places(16, 2, 2)
-    assert [place.gpu for place in two] == [0, 1, 0, 1] and len(set(two)) == 4
+    assert [place.gpu for place in two] == ["0", "1", "0", "1"] and len(set(two)) == 4
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    assert [place.gpu for place in study.places(16, 1, 2)] == ["4", "4"]
+    assert {place.gpu for place in study.places(16, 2, 1)} == {"4", "6"}
 
 
 def test_equals_share_a_vote_and_a_marker_says_what_is_voted_for(script):
@@ -152,7 +152,8 @@ def test_the_runs_of_a_study_can_be_composed(script, file):
 
 
 @pytest.mark.slow
-def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path, capsys):
+def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path, capsys, warm, monkeypatch):
+    """What is begun anew and judged runs in forks, without imports."""
     (tmp_path / "tiny.yaml").write_text(
         "common: [experiment=countdown_grid, sampler=transformers, rollout.steps=2, trainer.val_check_interval=2,"
         " rollout.batch_size=64, rollout.evaluation.problems=8, callbacks.checkpoint.every=1]\n"
@@ -161,6 +162,7 @@ def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path,
     study, runs = script(ROOT / "benchmarks/study.py"), tmp_path / "runs"
     study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=1", "--minutes=0.02"])
     assert "0 of 1 runs are done, 0 failed" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "executable", str(warm.interpreter))
     study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=1", f"--out={tmp_path / 'out'}"])
     assert "1 of 1 runs are done" in capsys.readouterr().out
     names = {path.name for path in (runs / "grpo/0").iterdir()}
@@ -171,8 +173,9 @@ def test_a_study_goes_on_where_it_stopped_and_keeps_no_weights(script, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_study_goes_on_from_the_weights_of_a_training_before(script, forked, tmp_path, capsys, monkeypatch):
-    """In forks, without imports; the test above starts processes as they are."""
+def test_a_study_goes_on_from_the_weights_of_a_training_before(script, warm, tmp_path, capsys, monkeypatch):
+    """In forks, without imports."""
+    monkeypatch.setattr(sys, "executable", str(warm.interpreter))
     small = (
         "experiment=countdown_grid, sampler=transformers, rollout.steps=1, trainer.val_check_interval=1,"
         " rollout.batch_size=64, rollout.evaluation.problems=8"
@@ -183,14 +186,6 @@ def test_a_study_goes_on_from_the_weights_of_a_training_before(script, forked, t
         "seeds: 1\ngroups: {stare: [algorithm=stare]}\n"
     )
     study, runs = script(ROOT / "benchmarks/study.py"), tmp_path / "runs"
-
-    def started(command, folder, _place):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with Path(f"{folder}.log").open("a") as log:
-            code = forked(command, log).returncode
-        return SimpleNamespace(poll=lambda: code, returncode=code)
-
-    monkeypatch.setattr(study, "started", started)
     study.main([str(tmp_path / "tiny.yaml"), str(runs), "--cores=1"])
     assert "1 of 1 runs are done, 0 failed" in capsys.readouterr().out
     cfg = (runs / "stare/0/config.yaml").read_text()
@@ -251,11 +246,11 @@ def test_every_protocol_is_planned_with_a_model(script, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, forked, tmp_path, capsys, monkeypatch):
-    """The one that is killed is a process as it is; the others are forks, without imports."""
+def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, warm, tmp_path, capsys, monkeypatch):
+    """In forks, without imports; test_judge.py kills a process as it is."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    monkeypatch.setattr(sys, "executable", str(warm.interpreter))
     benchmark = script(ROOT / "benchmarks/subjects.py")
-    monkeypatch.setattr(benchmark, "subprocess", SimpleNamespace(run=forked, Popen=subprocess.Popen))
     (tmp_path / "data" / "gsm8k").mkdir(parents=True)
     rows = [{"question": f"{i},2,3,4>{i + 5}:", "answer": f"#### {i + 5}"} for i in range(1, 4)]
     (tmp_path / "data" / "gsm8k" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -279,11 +274,9 @@ def test_a_killed_evaluation_and_a_checkpoint_give_the_same_answers(script, fork
 
 @pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="vLLM is not installed")
-def test_turns_are_timed_against_as_many_tokens_in_one(tmp_path):
+def test_turns_are_timed_against_as_many_tokens_in_one(forks, tmp_path):
     arguments = ["--answers=4", "--tokens=4", "--rounds=1", "--only=equal, 3 turns", f"--out={tmp_path}/turns.json"]
-    variables = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    script = [sys.executable, ROOT / "benchmarks/turns.py", *arguments]
-    result = subprocess.run(script, env=variables, capture_output=True, text=True, check=False)
+    (result,) = forks(ROOT / "benchmarks/turns.py", (arguments, {}), kind="engine")
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "turns.json").read_text())["cases"]
     assert list(found)[:1] == ["equal, one turn"] and all(name.startswith("equal, ") for name in found)
