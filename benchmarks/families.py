@@ -52,6 +52,7 @@ REALS = {  # large, so that nothing is nearly uniform, and what heads do shows
 KINDS = r"layer_types|block_types|layers_block_type|mlp_layer_types"
 LATENT = {"num_key_value_heads": 4, "qk_head_dim": 16, "head_dim": 8}  # where keys are latent, all heads have their own
 OWN: dict[str, dict[str, Any]] = {  # what names do not tell
+    "blt": {"encoder_hash_byte_group_vocab": 64},
     "dots1": {"n_routed_experts": 4, "n_shared_experts": 1},
     "falcon_h1": {"mamba_d_ssm": 64, "mamba_n_heads": 8, "mamba_d_head": 8},
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
@@ -142,14 +143,19 @@ def measured(name: str, folder: str) -> Family:
         model = miniature(name)
         expected = own_logp(model, tokens, lengths)
         model.save_pretrained(folder)
-        AutoModelForCausalLM.from_pretrained(folder)
     except Exception as error:  # whatever transformers says of a config that it has not made itself
-        return Family(name, "untried", f"{type(error).__name__}: {first_line(error)}")
+        return untried(name, error)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             policy = LanguageModel(ModelSettings(folder, "float32", 64, True, "none", False, share_prompts=True))
-        except ValueError as error:
+        except Exception as error:
+            try:
+                AutoModelForCausalLM.from_pretrained(folder)
+            except Exception as own:
+                return untried(name, own)
+            if not isinstance(error, ValueError):
+                raise
             return Family(name, "refused", reason(str(error), folder), seconds=time.perf_counter() - begun)
     policy.train()
     off, slopes = 0.0, list[torch.Tensor]()
@@ -170,6 +176,10 @@ def measured(name: str, folder: str) -> Family:
         "" if not policy.packed else "shared" if policy.shares_prompts else "each",
         off, float(gradient), time.perf_counter() - begun,
     )  # fmt: skip
+
+
+def untried(name: str, error: Exception) -> Family:
+    return Family(name, "untried", f"{type(error).__name__}: {first_line(error)}")
 
 
 def first_line(error: Exception) -> str:
