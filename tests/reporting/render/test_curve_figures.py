@@ -2,10 +2,13 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from isentropic.reporting.analysis.groups import group
 from isentropic.reporting.render.curve_figures import curve_lines, curve_pictures, draw
+from isentropic.reporting.render.style import save
 from isentropic.runs.run import find
 
 TARGET = {"entropy/mean": [0.3 - 0.004 * i for i in range(40)], "control/target": [0.15] * 40}
@@ -70,6 +73,16 @@ def test_a_name_is_drawn_as_it_is(a_run, tmp_path, label):
     groups, included = group(runs).groups, {run.folder for run in runs}
     draw(curve_pictures(groups, included, curve_lines(groups, included), tmp_path), many=False)
     assert label in texts(tmp_path / "entropy_mean_rollouts.svg")
+
+
+def test_a_picture_is_drawn_once_for_each_of_its_files(monkeypatch, tmp_path):
+    whole, drawn = Figure.draw, []
+    monkeypatch.setattr(Figure, "draw", lambda figure, renderer: (drawn.append(figure), whole(figure, renderer)))
+    figure = Figure(layout="constrained")
+    figure.subplots().plot([1, 2])
+    with rc_context({"figure.constrained_layout.use": True}):  # a reader's own setting
+        save(figure, tmp_path, "one")
+    assert len(drawn) == len([*tmp_path.iterdir()]) == 3
 
 
 def test_the_same_picture_is_the_same_file(sweep, tmp_path):

@@ -22,6 +22,8 @@ SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, sharp and readable to screen readers
     "pdf.fonttype": 42,  # TrueType, as journals ask for
     "svg.hashsalt": "isentropic",  # the same picture is the same file
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,  # but where a figure asks for it
     "font.family": ["DejaVu Sans", "sans-serif"],
     "axes.titlesize": 9,
     "axes.labelsize": 8,
@@ -120,7 +122,7 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     with matplotlib.rc_context(SETTINGS):
         if engine := figure.get_layout_engine():
             engine.execute(figure)
-            figure.set_layout_engine("none")  # or every file would be laid out anew, which takes longer than drawing
+            figure.set_layout_engine(None)  # or each file would be laid out anew; with "none", drawn twice
         figure.savefig(folder / f"{name}.png", pil_kwargs={"compress_level": PACKED})
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
