@@ -1,11 +1,15 @@
 """How Sphinx builds the site from what stage.py has laid out."""
 
+import logging
 import re
 import sys
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 from sphinx.addnodes import toctree
-from sphinx.domains.python import PythonDomain
+from sphinx.domains.python import ObjectEntry, PythonDomain
+from sphinx.search.en import SearchEnglish
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -43,6 +47,7 @@ autoapi_own_page_level = "module"
 autoapi_options = ["members", "undoc-members", "show-module-summary"]
 autoapi_member_order = "bysource"
 autoapi_python_class_content = "class"
+logging.getLogger("sphinx").setLevel(logging.INFO)  # or a record is made of each step of each page, and shown nowhere
 # of a name that two modules share, annotations mean either
 suppress_warnings = ["autoapi.python_import_resolution", "ref.python"]
 
@@ -57,6 +62,9 @@ def described_beside(app, what, name, obj, skip, options):
     if what == "attribute" and not obj.docstring:
         owner, _, field = obj.id.rpartition(".")
         obj.docstring = restructured(comments_of(owner).get(field, ""))
+
+
+WITHIN = re.compile(r"(api/isentropic/.+)/[^/]+/index$")  # pages of modules in a room
 
 
 def short_menu(app, env):
@@ -81,15 +89,19 @@ def titles_of(contents):
 def menu_of_titles(app, pagename, templatename, context, doctree):
     """Sphinx would copy the contents of all pages for the menu of each, and then drop all but these."""
     if not hasattr(app, "titles"):
-        app.titles = {name: titles_of(contents) for name, contents in app.env.tocs.items()}
+        app.menus, app.titles = {}, {name: titles_of(contents) for name, contents in app.env.tocs.items()}
     menu = context.get("toctree")
 
     def of_titles(**settings):
-        contents, app.env.tocs = app.env.tocs, app.titles
-        try:
-            return menu(**settings)
-        finally:
-            app.env.tocs = contents
+        within = WITHIN.match(pagename)  # pages that are no entries themselves have the menu of their neighbours
+        place = within[1] if within else pagename, *sorted(settings.items())
+        if place not in app.menus:
+            contents, app.env.tocs = app.env.tocs, app.titles
+            try:
+                app.menus[place] = menu(**settings)
+            finally:
+                app.env.tocs = contents
+        return app.menus[place]
 
     if menu:
         context["toctree"] = of_titles
@@ -98,18 +110,37 @@ def menu_of_titles(app, pagename, templatename, context, doctree):
 class OwnNames(PythonDomain):
     """Of annotations most are no names of ours, and Sphinx compares each of them with all that there are."""
 
-    known: tuple[int, set[str]] = 0, set()
+    known: tuple[int, dict[str, dict[str, ObjectEntry]]] = 0, {}
+    asked: dict[str, ObjectEntry] | None = None
+
+    @property
+    def objects(self) -> dict[str, ObjectEntry]:
+        return self.data.setdefault("objects", {}) if self.asked is None else self.asked
 
     def find_obj(self, env, modname, classname, name, type, searchmode=0):
         if self.known[0] != len(self.objects):
-            self.known = len(self.objects), {one.rpartition(".")[2] for one in self.objects}
-        if name.removesuffix("()").rpartition(".")[2] not in self.known[1]:
-            return []
-        return super().find_obj(env, modname, classname, name, type, searchmode)
+            found = defaultdict(dict)
+            for one, entry in self.objects.items():
+                found[one.rpartition(".")[2]][one] = entry
+            self.known = len(self.objects), found
+        self.asked = self.known[1].get(name.removesuffix("()").rpartition(".")[2], {})
+        try:
+            return super().find_obj(env, modname, classname, name, type, searchmode)
+        finally:
+            self.asked = None
+
+
+class English(SearchEnglish):
+    """Finds the stem of each word once: pages share most of them."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.stem = cache(super().stem)
 
 
 def setup(app):
     app.add_domain(OwnNames, override=True)
+    app.add_search_language(English)
     app.connect("env-updated", short_menu)
     app.connect("html-page-context", menu_of_titles, priority=499)  # the theme makes its menu at 500
     app.connect("autodoc-process-docstring", read_plainly)

@@ -1,5 +1,6 @@
 """The site: what is laid out for it, and what a browser without a network sees of it."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -86,6 +87,18 @@ def test_pages_open_without_a_network_and_fit_the_screen(built: Path, chromium, 
     assert "weight of surprising tokens in good answers" in page.locator("body").inner_text()
     context.close()
     assert wrong == []
+
+
+@pytest.mark.slow
+def test_the_menu_of_each_page_leads_to_pages(built: Path):
+    """Modules of a room share one, as none of them is an entry of it."""
+    pages, wrong = sorted((built / version() / "api").rglob("*.html")), []
+    for page in pages:
+        menu = page.read_text().partition('class="sidebar-tree"')[2].partition('class="main"')[0]
+        links = {link for link in re.findall(r'href="([^"#]+)"', menu) if "://" not in link}
+        wrong += [(page, link) for link in links if not (page.parent / link).is_file()]
+        assert len(links) > 60, page
+    assert len(pages) > 400 and wrong == []
 
 
 @pytest.mark.slow
