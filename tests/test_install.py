@@ -75,3 +75,33 @@ def test_what_was_compiled_is_kept_also_where_the_machine_would_not(copy: Path):
     machine["PYTHONPATH"] = str(copy / "requirements")
     subprocess.run(program, env=machine, capture_output=True, check=True)
     assert (packages.parents[2] / "install.log").read_text().splitlines()[-1] == "False"
+
+
+def test_steps_go_on_at_once_and_each_leaves_what_it_said_in_one_piece(copy: Path):
+    """Each waits for what the other has written by then."""
+    packages = installed(copy)
+    waits = "import sys, time, pathlib\nmine, other = map(pathlib.Path, sys.argv[1:])\nmine.touch()\nprint(mine.name)\n"
+    waits += "end = time.time() + 60\nwhile not other.exists() and time.time() < end: time.sleep(.01)\n"
+    waits += "print(mine.name, flush=True)\nsys.exit(not other.exists() or mine.name == 'b')"
+    steps = [[str(copy / name) for name in names] for names in ("ab", "ba")]
+    run = f"functools.partial(install.run, one[0][-1], [sys.executable, '-c', {waits!r}, *one])"
+    script = f"import functools, sys, install\nprint(install.together(*({run} for one in {steps!r})))\n"
+    script += "install.require('both', False)"
+    environment = os.environ | {"PYTHONPATH": str(copy / "requirements")}
+    said = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert said.stdout.splitlines()[-1] == "[True, False]"
+    assert "\nb\nb\n\nThe set-up stopped at both" in said.stderr and "\na\n" not in said.stderr
+    assert "  a  done  " in said.stdout and "  b  failed  " in said.stdout
+    log = (packages.parents[2] / "install.log").read_text()
+    assert "\na\na\n" in log and "\nb\nb\n" in log
+
+
+def test_steps_that_are_interrupted_have_ended(copy: Path):
+    installed(copy)
+    script = "import sys, install\nfrom functools import partial\n"
+    script += "wait = partial(install.run, 'waits', [sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+    script += "def stop():\n    while not install.RUNNING: pass\n    raise KeyboardInterrupt\n"
+    script += "install.together(stop, wait)"
+    environment = os.environ | {"PYTHONPATH": str(copy / "requirements")}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode != 0 and "KeyboardInterrupt" in ended.stderr and "  waits  failed  " in ended.stdout
