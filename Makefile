@@ -25,7 +25,7 @@ test: quick-check  ## static checks, and the tests but for the slow ones; `make 
 	@$(call beside_types,-m "not slow and not slurm")
 
 # The slow ones wait for servers, jobs and clocks a quarter of the time: a third worker keeps two cores busy.
-test-all: quick-check  ## static checks, and every test but those of SLURM; `ARGS=--cov=isentropic` for coverage
+test-all: quick-check  ## static checks, and every test but those of SLURM; `COVERAGE=1` for which lines they reach
 	@$(call beside_types,--numprocesses 3)
 
 test-slurm: setup  ## sweeps and requeues on a real SLURM, which this machine plays; as root, with slurm-wlm and munge installed

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import signal
 import sys
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import hypothesis
 import pytest
 from fixtures import checks
-from fixtures.traced import leave_untraced, traced_where_asked
 
 checks.install()
 gc.disable()  # until all tests are collected: a fifth of that time would go into looking for garbage
-pytest_plugins = ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes", "fixtures.runs"]
+# before the package is imported
+pytest_plugins = ["fixtures.covered"] if os.environ.get("COVERAGE") else []
+pytest_plugins += ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes"]
+pytest_plugins += ["fixtures.forks", "fixtures.runs"]
 
 TESTS = Path(__file__).parent
 # What is started in the background or by nohup ignores these, and so would all that tests start, which must hear them.
@@ -88,21 +91,14 @@ hypothesis.settings.register_profile("any load", deadline=None, suppress_health_
 hypothesis.settings.load_profile("any load")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long begins first, or one worker would end long after the other."""
     places = {TESTS / name: place for place, name in enumerate(SLOW)}
     items.sort(key=lambda item: places.get(item.path, len(SLOW)))
-    if config.getoption("cov_source", None):
-        leave_untraced(items)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item):
-    with traced_where_asked(item):
-        return (yield)
 
 
 def pytest_collection_finish() -> None:
     """What was imported stays: each full collection of garbage would go over all of it, a twentieth of the time."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # 700 new objects are few: a config alone makes some ten thousand, and keeps them
     gc.enable()
