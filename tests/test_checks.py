@@ -1,13 +1,14 @@
 """What the tests check of every call: types everywhere, and shapes wherever one is named."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import pytest
 import torch
 from beartype import beartype
-from fixtures.checks import WITH_SHAPES, checked, names_shapes
+from fixtures.checks import WITH_SHAPES, can_be_checked_at_once, checked, names_shapes
+from fixtures.models import unchecked
 from jaxtyping import Float, TypeCheckError
 from torch import Tensor
 
@@ -30,6 +31,20 @@ def in_the_body(first: Tensor, second: Tensor) -> bool:
 
 
 def as_text(first: "PerRow", second: "PerRow") -> None: ...
+
+
+def given_back(first: PerRow, second: Tensor | None = None) -> Float[Tensor, "rows+1"]:
+    return first if second is None else second
+
+
+def of_a_size(size: int, first: Float[Tensor, " {size}"]) -> None: ...
+
+
+def one_by_one(first: PerRow) -> Iterator[PerRow]:
+    yield first
+
+
+async def later(first: PerRow) -> None: ...
 
 
 @dataclass
@@ -68,6 +83,29 @@ def test_shapes_must_agree_within_a_call(called):
     with pytest.raises(TypeCheckError):
         found(TWO, THREE)
     assert not checked(in_the_body, typechecker=beartype)(TWO, THREE)
+
+
+@pytest.mark.parametrize("way", [checked, WITH_SHAPES], ids=["at once", "by jaxtyping"])
+def test_what_is_checked_at_once_is_refused_as_jaxtyping_refuses_it(way):
+    found, both = (way(function, typechecker=beartype) for function in (given_back, one_alias))
+    assert found(TWO, THREE) is THREE and found(first=TWO, second=THREE) is THREE and both(TWO, None) is None
+    for wrong in (TWO, (TWO, TWO), (TWO.long(), THREE), (TWO[None], THREE), ("two", THREE)):
+        with pytest.raises(TypeCheckError):
+            found(*wrong) if isinstance(wrong, tuple) else found(wrong)
+    with pytest.raises(TypeError):
+        found()
+    with unchecked():
+        assert found(TWO, TWO) is TWO
+    found(THREE, torch.ones(4))  # no size stays from the calls before
+
+
+def test_what_jaxtyping_checks_otherwise_is_left_to_it():
+    assert can_be_checked_at_once(given_back) and can_be_checked_at_once(one_alias)
+    assert can_be_checked_at_once(in_the_body) and can_be_checked_at_once(Rows.__init__)
+    others = inside_another, as_text, of_a_size, one_by_one, later
+    assert [one.__name__ for one in others if can_be_checked_at_once(one)] == []
+    with pytest.raises(TypeCheckError):
+        checked(of_a_size, typechecker=beartype)(3, TWO)
 
 
 def test_the_package_is_checked_in_this_way():

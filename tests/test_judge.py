@@ -154,9 +154,9 @@ def as_a_user(tmp_path):
     """`isentropic eval` as a process."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
-    def start(*arguments: str) -> subprocess.Popen[str]:
+    def start(*arguments: str, interpreter: str | Path = sys.executable) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "isentropic", "eval", *arguments], env=environment, cwd=tmp_path, text=True,
+            [interpreter, "-m", "isentropic", "eval", *arguments], env=environment, cwd=tmp_path, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
@@ -205,11 +205,11 @@ def test_a_run_is_judged_by_its_own_settings_and_a_difference_is_said(quickstart
 
 
 @pytest.mark.slow
-def test_two_evaluations_do_not_share_a_folder(as_a_user, forks, tmp_path):
-    first = as_a_user(f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval")
+def test_two_evaluations_do_not_share_a_folder(as_a_user, forks, warm, tmp_path):
+    asked = ["eval", f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval"]
+    first = as_a_user(*asked[1:], interpreter=warm.interpreter)
     while first.poll() is None and not (tmp_path / "eval" / ANSWERS).exists():
         time.sleep(0.05)
-    asked = ["eval", f"subject={SHIPPED}", *FEW, "training.count=999", f"folder={tmp_path}/eval"]
     (second,) = forks("isentropic", (asked, {}))
     first.kill()
     first.communicate()

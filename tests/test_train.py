@@ -207,7 +207,7 @@ SPREAD = [
 ]
 SPREAD += [*SETTING, "rollout/curation=[overlong]", "rollout.steps=3"]
 SPREAD += ["policy.optimization.micro_batch=4"]
-ON_RANKS = ["trainer=fsdp", "trainer.accelerator=cpu"]
+ON_RANKS = ["trainer=fsdp", "trainer.accelerator=cpu", "~callbacks.curves"]
 
 
 def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(ranked, inside, tmp_path):
@@ -296,7 +296,7 @@ def twice(inside) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("share", ["false", "true"])
 def test_two_sharded_ranks_that_pack_and_read_once_learn_what_one_learns_without(ranked, twice, tmp_path, share):
-    packed = ["sampler=transformers", "trainer=fsdp", "trainer.accelerator=cpu", "policy.model.packing=true"]
+    packed = ["sampler=transformers", *ON_RANKS, "policy.model.packing=true"]
     packed += [f"policy.model.share_prompts={share}"]
     packed += ["policy.model.activation_checkpointing=selective", "policy.optimization.max_tokens_per_micro_batch=100"]
     packed += ["policy.optimization.micro_batch=null", "policy.optimization.sharded_gradients=true"]
@@ -317,7 +317,7 @@ def test_an_engine_gets_weights_with_adapters_merged_in(inside):
 
 @pytest.mark.slow
 def test_two_ranks_with_an_engine_each_learn_what_one_learns(ranked, quickstart, tmp_path):
-    result = ranked("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run", ranks=2)
+    result = ranked("train", "trainer=ddp_cpu", f"hydra.run.dir={tmp_path}/run", ranks=2, kind="engine")
     assert result.returncode == 0, result.stderr
     assert_same(leaves(rows(tmp_path / "run")), leaves(rows(quickstart[0])), 1e-4)
     assert_same(rows(tmp_path / "run", "eval/avg@8")[2], rows(quickstart[0], "eval/avg@8")[2], 1e-6)
@@ -377,7 +377,7 @@ def test_rewards_of_ones_own_are_logged_and_problems_are_sampled_alike_when_a_ru
     own = ["reward=[correct,trl]", f"reward.trl.functions=['{tmp_path}/rewards.py:often']", "reward.trl.weights=[0.01]"]
     own += ["rollout/sampling=pass_rate", "rollout.problems=24", "rollout.batch_size=32", "sampler=transformers"]
     own += ["policy.optimization.mini_batch=16", "policy.optimization.micro_batch=16", "experiment=quickstart"]
-    own += ["rollout.evaluation.problems=4", "callbacks.checkpoint.every=1"]
+    own += ["rollout.evaluation.problems=4", "callbacks.checkpoint.every=1", "~callbacks.curves"]
     for folder, steps in (("whole", (4,)), ("parts", (2, 4))):
         for number in steps:
             lines = [*own, f"rollout.steps={number}", f"hydra.run.dir={tmp_path / folder}", "ckpt_path=last"]

@@ -49,7 +49,8 @@ def weights(folder):
 def test_a_run_that_is_killed_between_turns_goes_on_as_one_that_never_was(forks, tmp_path, sampler):
     def run(folder, *settings, **variables):
         arguments = [*SETTINGS, f"sampler={sampler}", f"hydra.run.dir={folder}", *settings]
-        (done,) = forks(SCRIPT, (arguments, variables))
+        kind = "engine" if sampler == "vllm" else "plain"
+        (done,) = forks(SCRIPT, (arguments, variables), kind=kind)
         return done
 
     whole, part = tmp_path / "whole", tmp_path / "part"

@@ -50,5 +50,17 @@ def test_a_wheel_and_ones_own_package_run_where_they_are_called(site, tmp_path):
     assert "algorithm/credit/mine.yaml" in (folder / "config_sources.txt").read_text()
 
 
-def test_a_wheel_plans_the_quickstart(site, tmp_path):
-    assert "GiB" in run(site, tmp_path, "plan", "experiment=quickstart")
+PLANS = """
+import runpy, isentropic
+print(isentropic.__file__)
+runpy.run_module("isentropic", run_name="__main__")
+"""
+
+
+def test_a_wheel_plans_the_quickstart(site, forks, tmp_path):
+    """In a fork, as the entry point is the one above."""
+    variables = {"PYTHONPATH": str(site), "PROJECT_ROOT": None, "ISENTROPIC_PACKAGE": None}
+    (tmp_path / "plans.py").write_text(PLANS)
+    (planned,) = forks(tmp_path / "plans.py", (["plan", "experiment=quickstart"], variables), where=tmp_path)
+    assert planned.returncode == 0 and "GiB" in planned.stdout, planned.stderr
+    assert planned.stdout.startswith(f"{site}/isentropic/"), "it is not the wheel that ran"

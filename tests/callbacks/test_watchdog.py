@@ -122,7 +122,7 @@ def waits(completions, **columns):
 
 
 @pytest.mark.slow
-def test_a_rank_that_waits_says_where_and_so_does_the_one_that_waits_for_it(start, tmp_path, monkeypatch):
+def test_a_rank_that_waits_says_where_and_so_does_the_one_that_waits_for_it(start, warm, tmp_path, monkeypatch):
     """The second rank's reward reads from a pipe, which is opened when all that was to be heard has been."""
     (tmp_path / "rewards.py").write_text(REWARD)
     os.mkfifo(tmp_path / "pipe")
@@ -131,6 +131,7 @@ def test_a_rank_that_waits_says_where_and_so_does_the_one_that_waits_for_it(star
         "train", "sampler=transformers", f"hydra.run.dir={tmp_path}/run", "rollout.steps=4", "evaluation=[]",
         "reward=[correct,trl]", f"reward.trl.functions=['{tmp_path}/rewards.py:waits']", "reward.trl.timeout=null",
         "callbacks.watchdog.least=0.5", "callbacks.watchdog.factor=4", "trainer=ddp_cpu",
+        interpreter=warm.interpreter,
     )  # fmt: skip
     said = []
     wanted = ["rollout/rewards takes", "in waits", "rank 0 of 2: ", "in largest"]

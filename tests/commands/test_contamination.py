@@ -25,14 +25,12 @@ def counts(tmp_path, train, tests):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 @pytest.mark.golden
 def test_the_test_sets_that_dapo_holds(tmp_path):
     assert counts(tmp_path, "dapo_math_17k/dapo_math_17k.parquet", list(FILES)) == FILES
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 @pytest.mark.golden
 def test_deepmath_holds_three_of_math500_and_gsm8k_one_of_its_own(tmp_path):
     found = counts(tmp_path, "deepmath_5k/math_deepmath_deal.jsonl", ["math500/test.jsonl"])

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -92,10 +90,9 @@ def test_without_a_folder_there_is_the_usage(capsys):
 
 
 @pytest.mark.slow
-def test_the_benchmark_makes_runs_and_times_their_report(tmp_path):
+def test_the_benchmark_makes_runs_and_times_their_report(forks, tmp_path):
     script = Path(__file__).parents[2] / "benchmarks" / "report.py"
-    command = [sys.executable, script, "7", "--steps", "25", "--out", tmp_path / "report.json"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    (result,) = forks(script, (["7", "--steps", "25", "--out", tmp_path / "report.json"], {}))
     assert result.returncode == 0, result.stderr
     assert "'runs': 7" in result.stdout and (tmp_path / "report.json").is_file()
 

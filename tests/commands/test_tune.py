@@ -22,14 +22,14 @@ def tune(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_search_goes_on_where_it_was_and_stops_what_falls_behind(tmp_path):
+def test_a_search_goes_on_where_it_was_and_stops_what_falls_behind(forks, tmp_path):
     from isentropic.commands.search_space import parse
     from isentropic.commands.tune import Search, study_of
 
     first = tune(tmp_path / "s", *TINY, "--trials=1")
     assert first.returncode == 0, first.stderr
     assert "split: validation" in (tmp_path / "s" / "0" / "config.yaml").read_text()
-    second = tune(tmp_path / "s", *TINY, "--trials=2")
+    (second,) = forks("isentropic", (["tune", tmp_path / "s", *TINY, "--trials=2"], {}))
     assert second.returncode == 0 and "trial 0" not in second.stdout.partition("|")[0], second.stdout
     table = [line.strip("| ").split(" | ") for line in second.stdout.splitlines() if line.startswith("|")][2:]
     assert [row[-1] for row in table] == ["done", "stopped"]

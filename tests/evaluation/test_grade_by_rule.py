@@ -160,7 +160,6 @@ def test_the_table_of_the_docs_says_what_graders_say(graders):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published data sets are not beside this repository")
 def test_every_gold_of_the_published_sets_is_right_by_graders_of_formulas(graders, script, tmp_path):
     benchmark = script(ROOT / "benchmarks" / "graders.py")

@@ -60,10 +60,11 @@ def warn(sweep: Path, job: str, number: signal.Signals, process: subprocess.Pope
 
 
 @pytest.fixture(scope="session")
-def uninterrupted(cluster, command, tmp_path_factory) -> Path:
-    """Folder of the same two ranks, started by hand."""
+def uninterrupted(cluster, command, warm, tmp_path_factory) -> Path:
+    """Folder of the same two ranks, started by hand, in forks."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "run"
-    result = command("train", *SHORT, "trainer=ddp_cpu", f"hydra.run.dir={folder}")
+    ranks = "trainer=ddp_cpu", f"hydra.run.dir={folder}"
+    result = command("train", *SHORT, *ranks, interpreter=warm.interpreter)
     assert result.returncode == 0, result.stderr
     return folder
 
@@ -95,14 +96,15 @@ def test_a_job_whose_time_is_up_is_requeued_and_no_failed_job_hides(cluster, sta
 
 
 def test_a_batch_script_requeues_itself_and_the_same_command_finds_its_jobs_in_the_queue(
-    cluster, command, uninterrupted, tmp_path
+    cluster, command, warm, uninterrupted, tmp_path
 ):
+    """Its jobs are forks, without imports; those of the test above are processes as they are."""
     sweep = tmp_path / "sweep"
     line = [*SHORT, *TWO, "seed=0,1", "hydra/launcher=slurm", *HERE, f"hydra.sweep.dir={sweep}"]
-    first = command("train", *line, "hydra.launcher.wait=false", "-m")
+    first = command("train", *line, "hydra.launcher.wait=false", "-m", interpreter=warm.interpreter)
     assert first.returncode == 0 and "2 unfinished" in first.stdout and "in the queue as" in first.stdout
     number = warn(sweep, "seed=0", signal.SIGUSR1)
-    later = command("train", *line, "-m")
+    later = command("train", *line, "-m", interpreter=warm.interpreter)
     assert later.returncode == 0, later.stdout + later.stderr
     assert "are in the queue from an earlier call" in later.stdout and "submitted" not in later.stdout
     check_resumed(sweep / "seed=0", number, uninterrupted)

@@ -99,7 +99,6 @@ def test_every_problem_is_solved_by_the_answer_it_was_made_from(task, split):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 def test_splits_share_no_multiset_whatever_the_seeds():
     def multisets(split, seed):
         problems = replace(COUNTDOWN, seed=seed).problems(split)

@@ -405,7 +405,6 @@ def test_items_of_a_set_are_compared_with_no_more_of_each_other_than_the_gold_ha
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 @settings(deadline=None, max_examples=200)
 @given(st.text(alphabet=r"01239.,+-*/^_=<>()[]{}\ $%!|&abxyπ½√或" + "frac", max_size=40))
 def test_nothing_a_model_writes_raises(answer):

@@ -122,7 +122,6 @@ published = pytest.mark.skipif(not DATA.is_dir(), reason="the published data set
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # other tests reach the same lines, and a tracer doubles its time
 @published
 def test_the_published_sets_are_read_whole():
     pytest.importorskip("pyarrow", reason="parquet is read by pyarrow")

@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +8,6 @@ from isentropic.policy.batching.micro_batches import micro_batches
 from isentropic.policy.batching.packing import prompts_of
 from isentropic.policy.model.language_model import LanguageModel, ModelSettings
 from isentropic.policy.model.layers import CHECKPOINTING
-
-SOURCE = Path(__file__).parents[3] / "src"
 
 
 @pytest.fixture
@@ -89,13 +84,10 @@ for share in (False, True):
 
 
 @pytest.mark.slow
-def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_model):
+def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_model, forks, tmp_path):
     """With prompts of their own and shared; in another process, as compilers do not see through checks of types."""
-    paths = [str(Path(__file__).parent), tiny_model]
-    result = subprocess.run(
-        [sys.executable, "-c", COMPILED, *paths], env=os.environ | {"PYTHONPATH": str(SOURCE)}, capture_output=True,
-        text=True, timeout=300,
-    )  # fmt: skip
+    (tmp_path / "compiled.py").write_text(COMPILED)
+    (result,) = forks(tmp_path / "compiled.py", ([Path(__file__).parent, tiny_model], {}))
     assert result.returncode == 0, result.stderr
     each, shared = map(json.loads, result.stdout.splitlines()[-2:])
     for found in (each, shared):
@@ -104,20 +96,20 @@ def test_compiled_layers_learn_what_the_others_do_from_one_set_of_kernels(tiny_m
 
 
 WORKERS = """
+import torch._inductor.config
 from isentropic.policy.model.layers import start_compile_workers
 from torch._inductor.async_compile import AsyncCompile
 
+torch._inductor.config.compile_threads = 1  # as vLLM leaves it
 start_compile_workers(2)
 print(AsyncCompile._ready_future.result(timeout=120))
 """
 
 
 @pytest.mark.slow
-def test_processes_that_make_kernels_start_before_the_first_forward():
-    variables = os.environ | {"PYTHONPATH": str(SOURCE), "TORCHINDUCTOR_COMPILE_THREADS": "1"}  # as vLLM leaves it
-    result = subprocess.run(
-        [sys.executable, "-c", WORKERS], env=variables, capture_output=True, text=True, timeout=300
-    )  # fmt: skip
+def test_processes_that_make_kernels_start_before_the_first_forward(forks, tmp_path):
+    (tmp_path / "workers.py").write_text(WORKERS)
+    (result,) = forks(tmp_path / "workers.py", ([], {"TORCHINDUCTOR_COMPILE_THREADS": "1"}))
     assert result.stdout.split() == ["ready"], result.stderr
 
 
