@@ -149,6 +149,7 @@ def next_step(study: Study, file: Path, runs: Path, label: str, seed: int) -> li
         if not weights.is_dir():
             where = [f"ckpt_path={first}", f"out={weights}", "dtype=float32"]
             return [sys.executable, "-m", "isentropic", "export", *where]
+        shutil.rmtree(first / files.CHECKPOINTS, ignore_errors=True)  # of many runs they would fill the disk
         own = [*study.common, f"policy.model.path={weights.absolute()}"]
     if is_done(folder):
         return [sys.executable, str(Path(__file__).resolve()), str(file), str(folder), "--judge"]

@@ -52,7 +52,10 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def member(kind: Any, name: str) -> Enum:
-    """What Python 3.11.0 to 3.11.3 write for one of an enumeration: an attribute of its class."""
+    """What Python 3.11.0 to 3.11.3 write for one of an enumeration: an attribute of its class.
+
+    Raises UnpicklingError for anything else.
+    """
     if not (isinstance(kind, type) and issubclass(kind, Enum) and name in kind.__members__):
         raise pickle.UnpicklingError(f"its index asks for {name} of {kind}")
     return kind[name]
