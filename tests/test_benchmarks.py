@@ -193,7 +193,8 @@ def test_a_study_goes_on_from_the_weights_of_a_training_before(script, warm, tmp
     status, before = (json.loads((one / "stare/0/status.json").read_text()) for one in (runs, tmp_path / "runs_before"))
     assert "algorithm=grpo" in status["overrides"] and "algorithm=stare" not in status["overrides"]
     assert "algorithm=stare" in before["overrides"] and "algorithm=grpo" not in before["overrides"]
-    assert (tmp_path / "runs_before/stare/0/checkpoints").is_dir()
+    assert (tmp_path / "runs_before/stare/0_weights/model.safetensors").is_file()
+    assert not (tmp_path / "runs_before/stare/0/checkpoints").exists()
 
 
 def test_runs_of_a_study_go_beside_each_other_and_one_that_fails_keeps_no_other(script, tmp_path, capsys, monkeypatch):
