@@ -294,7 +294,10 @@ def as_metrics(folder: Path, found: dict[int, dict[str, float]]) -> None:
 
 
 def write(study: Study, runs: Path, out: Path, every: int = 1) -> None:
-    """rows.csv: a line per run, its scores the means over the judged checkpoints. curves.csv.gz: a line per rollout."""
+    """rows.csv: a line per run, its scores the means over the judged checkpoints. curves.csv.gz: a line per rollout.
+
+    Of a training before each run, before.csv.gz has the same.
+    """
     out.mkdir(parents=True, exist_ok=True)
     jobs = [job for job in study.jobs if (folder_of(runs, *job) / JUDGED).is_file()]
     rows = [row(runs, *job) for job in jobs]
@@ -302,10 +305,17 @@ def write(study: Study, runs: Path, out: Path, every: int = 1) -> None:
         lines = csv.DictWriter(file, list(dict.fromkeys(name for one in rows for name in one)) or ["group"])
         lines.writeheader()
         lines.writerows(rows)
-    series = [(job, read_metrics(metrics_files(folder_of(runs, *job)), CURVES).series) for job in jobs]
+    write_curves(out / "curves.csv.gz", [(job, folder_of(runs, *job)) for job in jobs], every)
+    if study.before:
+        first = runs.with_name(f"{runs.name}_before")
+        write_curves(out / "before.csv.gz", [(job, folder_of(first, *job)) for job in jobs], every)
+
+
+def write_curves(file: Path, folders: Sequence[tuple[tuple[str, int], Path]], every: int) -> None:
+    series = [(job, read_metrics(metrics_files(folder), CURVES).series) for job, folder in folders]
     names = sorted({name for _, one in series for name in one if not name.endswith(("_low", "_high"))})
-    with gzip.open(out / "curves.csv.gz", "wt", newline="") as file:
-        lines = csv.writer(file)
+    with gzip.open(file, "wt", newline="") as zipped:
+        lines = csv.writer(zipped)
         lines.writerow(["group", "seed", "rollout", *names])
         for (label, seed), one in series:
             cells: dict[int, dict[str, float]] = {}

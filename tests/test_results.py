@@ -12,7 +12,10 @@ from isentropic.runs.run import find
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
-@pytest.mark.parametrize("study", ["countdown_grid", "smollm2", "countdown_entropy", "countdown_saturated"])
+STUDIES = ["countdown_grid", "smollm2", "countdown_entropy", "countdown_saturated", "smollm2_plasticity"]
+
+
+@pytest.mark.parametrize("study", STUDIES)
 def test_rows_become_runs_that_a_report_reads(script, tmp_path, study):
     with (RESULTS / study / "rows.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -26,11 +29,15 @@ def test_rows_become_runs_that_a_report_reads(script, tmp_path, study):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("study", "references", "groups"),
-    [("countdown_entropy", ("grpo_tuned", "entropy_bonus_gated"), 9), ("countdown_saturated", ("grpo_tuned",), 2)],
+    ("study", "primary", "references", "groups"),
+    [
+        ("countdown_entropy", "t0.5/avg@16", ("grpo_tuned", "entropy_bonus_gated"), 9),
+        ("countdown_saturated", "t0.5/avg@16", ("grpo_tuned",), 2),
+        ("smollm2_plasticity", "t1/avg@16", ("grpo",), 2),
+    ],
 )
-def test_tables_of_scores_come_from_committed_rows(script, capsys, study, references, groups):
-    script(RESULTS / "scores.py").main(str(RESULTS / study), "t0.5/avg@16", *references)
+def test_tables_of_scores_come_from_committed_rows(script, capsys, study, primary, references, groups):
+    script(RESULTS / "scores.py").main(str(RESULTS / study), primary, *references)
     page = (RESULTS / "README.md").read_text()
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert len(lines) == 2 + groups + len(references) * (2 + groups - 1 + 1)
@@ -75,6 +82,13 @@ def test_differences_over_seeds_and_over_problems_are_two_samples(script, capsys
     assert cells == ["`b`", "2", "2", alone, alone, both]
 
 
+def test_what_two_tasks_in_turn_show_comes_from_committed_curves(script, capsys):
+    script(RESULTS / "plasticity.py").main(str(RESULTS / "smollm2_plasticity"))
+    lines = capsys.readouterr().out.splitlines()
+    page = (RESULTS / "README.md").read_text()
+    assert len(lines) == 10 and all(line in page for line in lines)
+
+
 def test_figures_of_tokens_come_from_committed_files(script, capsys):
     figures = script(RESULTS / "token_figures.py")
     figures.main(str(RESULTS / "calculator" / "curves.parquet"))
@@ -85,8 +99,11 @@ def test_figures_of_tokens_come_from_committed_files(script, capsys):
     figures.main(str(RESULTS / "countdown_entropy" / "curves.csv.gz"), "stare")
     lifted = [line for line in capsys.readouterr().out.splitlines() if "where lifting raises entropy" in line]
     assert len(lifted) == 1 and lifted[0] in page
-    kept = [line for line in told.splitlines() if line.startswith(("| grpo |", "| stare |", "| smollm2 |"))]
-    assert len(kept) == 3 and all(line in page for line in kept)
+    kept = [line for line in told.splitlines() if line.startswith(("| grpo |", "| stare |", "| smollm2"))]
+    assert len(kept) == 5 and all(line in page for line in kept)
+    figures.main(str(RESULTS / "smollm2_plasticity" / "before.csv.gz"))
+    easier = [line for line in capsys.readouterr().out.splitlines() if line in page]
+    assert len(easier) == 13
     figures.main(str(RESULTS / "smollm2_calculator" / "curves.csv.gz"))
     own = [line for line in capsys.readouterr().out.splitlines() if "`" in line and "entropy, nats" not in line]
     assert len(own) == 12 and all(line in page for line in own)
