@@ -1,5 +1,6 @@
 """What all tests share: fixtures, the order in which they run, and settings that hold at any load."""
 
+import atexit
 import contextlib
 import gc
 import os
@@ -13,6 +14,7 @@ from fixtures import checks
 
 checks.install()
 gc.disable()  # until all tests are collected: a fifth of that time would go into looking for garbage
+atexit.register(gc.freeze)  # and some seconds of each worker in the end
 # before the package is imported
 pytest_plugins = ["fixtures.covered"] if os.environ.get("COVERAGE") else []
 pytest_plugins += ["fixtures.evaluations", "fixtures.hostile", "fixtures.models", "fixtures.processes"]

@@ -33,6 +33,14 @@ def test_help_lists_what_can_be_chosen():
     assert "algorithm/control" not in help_of("export")
 
 
+@pytest.mark.parametrize(("module", "argument"), [("isentropic", "words"), ("isentropic.train", "--version")])
+def test_python_looks_for_no_garbage_in_what_was_imported_when_it_ends(module: str, argument: str):
+    code = "import atexit, gc, runpy, sys; atexit.register(lambda: print(gc.get_freeze_count(), file=sys.stderr)); "
+    code += f"sys.argv[1:] = ['{argument}', '--help']; runpy.run_module('{module}', None, '__main__', True)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert int(said.stderr.splitlines()[-1]) > 0
+
+
 def test_help_imports_neither_torch_nor_hydra():
     code = "import sys; sys.argv[1:] = ['train', '--help']; from isentropic.__main__ import main; main(); "
     code += "assert not {'torch', 'lightning', 'hydra'} & set(sys.modules)"

@@ -46,7 +46,7 @@ def means(file: Path, group: str, metric: str, first: int, last: int) -> np.ndar
 
 def told(seeds: np.ndarray, sign: str = "") -> str:
     point, low, high, _ = intervals(seeds[:, None])[0]
-    return f"{point:{sign}.3f} [{low:.3f}, {high:.3f}]".replace("-", "−")
+    return f"{point:{sign}.3f} [{low:.3f}, {high:.3f}]".replace("-", "\u2212")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ if __name__ == "__main__" and not sys.flags.safe_path:  # by `python -m`, which 
     sys.path.append(sys.path.pop(0))  # in the end, or a random.py there would stand for Python's own
 
 import ast
+import atexit
+import gc
 import re
 import runpy
 import textwrap
@@ -73,6 +75,7 @@ def main() -> None:
         print(help_of(name))
     else:
         del sys.argv[1]
+        atexit.register(gc.freeze)  # or Python would end by looking for garbage in all that was imported: seconds
         try:
             runpy.run_module(COMMANDS[name], run_name="__main__", alter_sys=True)
         except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from isentropic.config.micro_batch import choose_micro_batch
 from isentropic.runs import files
 from isentropic.runs.parallel import unswept
 from isentropic.runs.status import Ended
+from isentropic.tools.later import later
 
 if TYPE_CHECKING:
     from lightning import Trainer
@@ -98,7 +99,8 @@ def prepare(cfg: DictConfig, life: ExitStack, all_fit: bool) -> "tuple[Trainer, 
     with bad_input():
         check_parts(algorithm, cfg.policy.reference, cfg.policy.model.path, cfg.rollout.group_size)
         check_rewards(algorithm, wrong_reward(cfg))
-    from lightning import seed_everything
+    with later("scipy.signal", hamming=None):  # torchmetrics asks for that, for a metric of sound: a second
+        from lightning import seed_everything
 
     from isentropic.policy.checkpoint_checks import check
 

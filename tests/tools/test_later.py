@@ -41,6 +41,28 @@ def test_what_asks_too_early_is_told(drawing):
     assert "drawing_late" not in sys.modules
 
 
+def test_what_is_known_of_it_is_there_at_once(drawing):
+    with later("drawing_late", colour="red"):
+        import uses_drawing_late
+
+        assert uses_drawing_late.drawing_late.colour == "red" and not sys.loaded_late
+    assert uses_drawing_late.draw() == "line"
+
+
+@pytest.mark.slow
+def test_lightning_comes_without_what_filters_sound_which_is_there_all_the_same():
+    program = """if True:
+        import sys
+        from isentropic.tools.later import later
+        with later("scipy.signal", hamming=None):
+            import lightning
+        assert "torchmetrics" in sys.modules and "scipy.signal" not in sys.modules
+        import scipy.signal
+        assert scipy.signal.windows.hamming(3)[1] == 1
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": ":".join(filter(None, sys.path))})
+
+
 def test_reasoning_gym_is_there_without_what_draws_and_its_task_that_needs_it_finds_it():
     program = """if True:
         import sys

@@ -12,7 +12,9 @@ config.yaml (resolved), config_sources.txt (each value and where it came from; p
 status.json into its folder.
 """
 
+import atexit
 import errno
+import gc
 import logging
 import os
 import shutil
@@ -96,6 +98,7 @@ def _start(job: Callable[..., Any], name: str, configs: Path, given: Callable[[S
     if name == "train" and configs == CONFIGS and not sys.argv[1:]:
         print(START, file=sys.stderr)
         raise SystemExit(2)
+    atexit.register(gc.freeze)  # or Python would end by looking for garbage in all that was imported: seconds
     read_environment()
     quiet()
     warnings.formatwarning = _one_line

@@ -18,12 +18,13 @@ class Later(ModuleType):
 
 
 @contextmanager
-def later(package: str) -> Generator[None]:
-    """What is imported inside gets the package later, unless it is there already."""
+def later(package: str, **known: Any) -> Generator[None]:
+    """What is imported inside gets the package later, unless it is there already, and what is `known` of it at once."""
     if package in sys.modules:
         yield
         return
     sys.modules[package] = Later(package)
+    vars(sys.modules[package]).update(known)
     try:
         yield
     finally:

@@ -21,7 +21,10 @@ PROMPTS = [[2 + (i * j) % 18 for j in range(1 + 3 * i)] for i in range(12)]
 REQUESTS = [Request(prompt, 1000 + i, 40 if i % 4 == 0 else 3 + i) for i, prompt in enumerate(PROMPTS)]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(True, id="fast"), pytest.param(False, id="own")])
+WAYS = [pytest.param(True, id="fast"), pytest.param(False, marks=pytest.mark.slow, id="own")]
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def engine(request, tiny_model):
     sampler = VllmSampler(tiny_model, **(COLOCATED | {"fast_decode": request.param, "sleep_level": 0}))
     sampler.start()
@@ -182,6 +185,7 @@ def test_what_is_raised_ends_what_runs(sampler):
     assert len(sampler.write(REQUESTS[:2], DECODING)) == 2
 
 
+@pytest.mark.slow
 def test_an_engine_that_sleeps_or_has_no_cache_of_its_own_keeps_nothing(tiny_model, monkeypatch):
     settings = COLOCATED | {"sleep_level": 2}
     assert VllmSampler(tiny_model, **settings).keeps, "there is no sleep on a CPU"
