@@ -169,7 +169,7 @@ def started(rest: list[str]) -> set[str]:
     else:
         file = next(ROOT / word for word in rest if word.endswith(".py"))
         options_are_known(rest, file)
-    return set()
+    return {"a card"} if "--gpus" in rest else set()
 
 
 def asked(words: list[str], parts: bool) -> set[str]:
