@@ -33,7 +33,7 @@ def run(arguments: list[str], **variables: str) -> tuple[int, str]:
     """Exit status of pytest, and its last line."""
     named = any(Path(one.partition("::")[0]).exists() for one in arguments)
     places = [] if named else [str(ROOT / "tests" / one) for one in NUMERIC]
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not slow and not slurm"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "numeric or not slow and not slurm"]
     command += ["--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder", *places, *arguments]
     variables |= {"HF_HUB_OFFLINE": "1", "MKL_NUM_THREADS": variables["OMP_NUM_THREADS"]}
     variables["OMP_WAIT_POLICY"] = "PASSIVE"  # more threads than cores would mostly spin

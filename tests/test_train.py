@@ -210,6 +210,7 @@ SPREAD += ["policy.optimization.micro_batch=4"]
 ON_RANKS = ["trainer=fsdp", "trainer.accelerator=cpu", "~callbacks.curves"]
 
 
+@pytest.mark.numeric
 @pytest.mark.slow
 def test_two_sharded_ranks_learn_what_one_learns_and_runs_go_on_with_more_ranks_or_fewer(ranked, inside, tmp_path):
     alone = inside(train, *SPREAD)

@@ -192,6 +192,7 @@ def test_what_cannot_be_partial_is_refused(parts):
         next(iter(data_of(parts, parts.model, Silent(parts.model)).train_dataloader()))
 
 
+@pytest.mark.numeric
 @pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="vLLM is not installed")
 def test_what_goes_on_from_a_stale_cache_is_as_old_as_the_weights_it_was_begun_with(parts):
